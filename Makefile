@@ -1,0 +1,85 @@
+# Every target does its own set-up from nothing; what is already there is not done again.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench clean test-programs readme
+
+# The first Python that can make a virtual environment.
+PYTHON = for python in python3.11 python3.12 /usr/bin/python3.11; do \
+  $$python -c 'import ensurepip, venv' 2>/dev/null && echo $$python && break; done
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
+TEST_PACKAGES := chromium fonts-noto-cjk postgresql
+APT := DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=30
+CLINIC_DIALOGUES := 2000
+CLINIC_SEED := 1
+CLINIC_SOURCES := $(wildcard $(foreach part,clinic dialogue knowledge,src/vrbot/$(part)/*.*) \
+  src/vrbot/cli/simulate.py src/vrbot/cli/prepare.py)
+
+# Two threads that spin while they wait slow each other down.
+export OMP_WAIT_POLICY := PASSIVE
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+help:  ## Say what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
+
+setup: $(INSTALLED)  ## Make .venv with everything in it
+
+# torch comes first and alone: asked for by another package it would bring gigabytes of GPU libraries along.
+$(INSTALLED): pyproject.toml
+	@python="$$($(PYTHON) || true)"; \
+	if [ -z "$$python" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  $(APT) update -qq && $(APT) install -y -qq --no-install-recommends python3.11 python3.11-venv >/dev/null; \
+	  python="$$($(PYTHON) || true)"; fi; \
+	[ -n "$$python" ] || { echo "Python 3.11 or 3.12 with venv is needed, as Debian's python3.11-venv" >&2; exit 1; }; \
+	[ -x $(BIN)/python ] || $$python -m venv .venv
+	$(BIN)/python -m pip install --quiet "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+run: build/clinic-zh/report.txt build/clinic-en/report.txt  ## Simulate the clinic, prepare it, print the corpus report
+	@for language in zh en; do echo "== clinic, $$language"; cat build/clinic-$$language/report.txt; echo; done
+
+build/clinic-%/report.txt: $(INSTALLED) $(CLINIC_SOURCES)
+	@mkdir -p $(@D)
+	$(BIN)/vrbot simulate --out $(@D)/dialogues --dialogues $(CLINIC_DIALOGUES) --seed $(CLINIC_SEED) --language $* --overwrite
+	$(BIN)/vrbot prepare $(@D)/dialogues --out $(@D)/corpus --graph $(@D)/dialogues/graph.csv \
+	  --alias $(@D)/dialogues/alias.json --entities $(@D)/dialogues/entities.csv --overwrite > $@
+
+test: $(INSTALLED) test-programs  ## Run all tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+check: $(INSTALLED)  ## Check format, lint, types and architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/architecture
+
+bench: $(INSTALLED)  ## Run every benchmark in benchmarks/
+	@found=0; for file in benchmarks/[a-z]*.py; do [ -e "$$file" ] || continue; found=1; \
+	  echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename "$$file" .py)"; done; \
+	  [ $$found = 1 ] || echo "no benchmark is built yet"
+
+readme: run  ## Write the corpus reports into README.md, between its two marks
+	@{ sed '/^<!-- report -->$$/q' README.md; \
+	  for language in zh en; do echo; echo '```'; echo "clinic, $$language"; \
+	    grep -v '^read ' build/clinic-$$language/report.txt; echo '```'; done; echo; \
+	  sed -n '/^<!-- end of report -->$$/,$$p' README.md; } > build/README.md
+	@mv build/README.md README.md
+
+# Without these packages the tests that need them are skipped; under CI=true they fail instead.
+test-programs:  ## Install the Debian packages some tests use (as root)
+	@missing=""; for package in $(TEST_PACKAGES); do \
+	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"; done; \
+	  [ -n "$$missing" ] || exit 0; \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing$$missing"; \
+	    { $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; } \
+	      || echo "could not install$$missing: tests that need them will say so" >&2; \
+	  else echo "not installed:$$missing (tests that need them will say so)" >&2; fi
+
+clean:  ## Remove everything that was made, .venv included
+	rm -rf .venv build .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""An explainable, semi-supervised medical dialogue system."""

@@ -1,0 +1,143 @@
+"""`vrbot prepare`: from dialogues in files to a corpus that models can read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vrbot.cli.printing import note, say, say_table
+from vrbot.dialogue.preparation import PreparationSettings
+from vrbot.dialogue.preparation import prepare as prepare_corpus
+from vrbot.dialogue.preparation_knowledge import KnowledgeFiles
+from vrbot.dialogue.preparation_report import DroppedName, PreparationReport, most_frequent, percentage
+from vrbot.errors import DataError, UsageError
+from vrbot.files import atomic_write
+
+SHOWN_ALIASES = 5
+
+
+# Long only because every option of the verb stands in its signature.
+def prepare(
+    source: Annotated[Path, typer.Argument(help="A folder with train, valid and test, or one file to divide.")],
+    out: Annotated[Path, typer.Option(help="Where the corpus is to stand.")],
+    format: Annotated[str | None, typer.Option(help="canonical, release, meddg or meddialog; else guessed.")] = None,
+    graph: Annotated[Path | None, typer.Option(help="Triples: CSV (HEAD,RELATION,TAIL) or JSON.")] = None,
+    alias: Annotated[Path | None, typer.Option(help="Other names: JSON, alias to name.")] = None,
+    lexicon: Annotated[Path | None, typer.Option(help="Surface forms: JSON, form to list of entities.")] = None,
+    entities: Annotated[Path | None, typer.Option(help="Entities that labels use: CSV (entity,type).")] = None,
+    vocabulary: Annotated[Path | None, typer.Option(help="Words and entities: CSV (Word,Is_know).")] = None,
+    segmenter: Annotated[str | None, typer.Option(help="rjieba (default), jieba, pkuseg or spaces.")] = None,
+    segmenter_model: Annotated[Path | None, typer.Option(help="The directory of pkuseg's model.")] = None,
+    vocabulary_size: Annotated[int, typer.Option(help="Words at most, unless --vocabulary lists them.")] = 30_000,
+    minimum_count: Annotated[int, typer.Option(help="How often a word must occur in training.")] = 2,
+    workers: Annotated[int, typer.Option(help="Processes that read.")] = 1,
+    dask: Annotated[str | None, typer.Option(help="Read on the Dask cluster at this address instead.")] = None,
+    like: Annotated[Path | None, typer.Option(help="Take words, entities, graph and segmenter from a corpus.")] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out dialogues that cannot be read.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that is there.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the report to this file, too.")] = None,
+) -> None:
+    """Prepare a corpus: words, entities, labels and graph as arrays, with a report of what they cover.
+
+    The corpus is the same to the byte however many workers there are, and appears only when it is complete.
+
+    \b
+    Example:
+        vrbot prepare dialogues/ --out corpora/mine --graph graph.csv --alias alias.json --json report.json
+        vrbot prepare more.jsonl --out corpora/more --like corpora/mine --workers 4
+    """
+    if like is not None and segmenter is not None:
+        raise UsageError("--like takes the segmenter of the other corpus: leave out --segmenter")
+    if dask is not None and workers != 1:
+        raise UsageError("--workers and --dask are two ways to share the work: choose one")
+    settings = PreparationSettings(
+        format=format,
+        knowledge=KnowledgeFiles(graph, alias, lexicon, entities, vocabulary),
+        segmenter=segmenter or "rjieba",
+        segmenter_model=segmenter_model,
+        vocabulary_size=vocabulary_size,
+        minimum_count=minimum_count,
+        like=like,
+    )
+    with _progress() as advance:
+        report = prepare_corpus(
+            source,
+            out,
+            settings,
+            workers=workers,
+            dask=dask,
+            overwrite=overwrite,
+            on_bad=_say_skipped if skip_bad else None,
+            on_progress=advance,
+        )
+    if json_file is not None:
+        with atomic_write(json_file) as file:
+            file.write(json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n")
+    _say_report(report)
+
+
+def _say_skipped(error: DataError) -> None:
+    note(f"skipped: {error}")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None] | None]:
+    """Counts dialogues on a terminal; elsewhere there is nothing to see."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("reading dialogues"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda count: progress.advance(task, count)
+
+
+def _say_report(report: PreparationReport) -> None:
+    header = ("split", "dialogues", "turns", "tokens", "unknown %", "dialogues with entities %", "utterances %")
+    rows = [
+        (
+            name,
+            counts.dialogues,
+            counts.turns,
+            counts.tokens,
+            percentage(counts.unknown_tokens, counts.tokens),
+            percentage(counts.dialogues_with_entities, counts.dialogues),
+            percentage(counts.utterances_with_entities, counts.utterances),
+        )
+        for name, counts in (*report.splits.items(), ("all", report.total))
+    ]
+    say_table(header, rows)
+    knowledge = report.knowledge
+    say(f"vocabulary: {report.vocabulary:,} words, {report.characters:,} characters")
+    say(f"entities: {knowledge.entities:,} with {knowledge.surfaces:,} surface forms")
+    say(
+        f"graph: {knowledge.triples:,} triples between {knowledge.connected_entities:,} entities "
+        f"in {knowledge.relations} relations"
+    )
+    _say_dropped(knowledge.aliases_dropped)
+    if report.unlinked:
+        worst = ", ".join(f"{name} ({count:,})" for name, count in most_frequent(report.unlinked)[:SHOWN_ALIASES])
+        say(f"unlinked labels: {report.unlinked.total():,} of {len(report.unlinked):,} names, most often {worst}")
+    if report.skipped:
+        say(f"skipped dialogues: {report.skipped:,}")
+    for repair, count in report.repairs.items():
+        say(f"repaired: {count:,} x {repair}")
+    say(f"read {report.input_bytes / 1e6:,.1f} MB in {report.seconds:.1f} s")
+
+
+def _say_dropped(dropped: tuple[DroppedName, ...]) -> None:
+    if not dropped:
+        return
+    say(f"aliases dropped: {len(dropped):,}, for example")
+    known = [row for row in dropped if "not a known entity" not in row.reason]  # idle rows say little
+    for row in (known or dropped)[:SHOWN_ALIASES]:
+        say(f"  {row.alias} -> {row.target}: {row.reason}")

@@ -1,0 +1,1 @@
+"""What was said: sessions, text, vocabularies, prepared corpora and batches; no networks."""

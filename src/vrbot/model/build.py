@@ -1,0 +1,178 @@
+"""VRBot and each of its ablations as an assembly of parts; only this file reads the configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vrbot.config import Config
+from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.session import CATEGORIES
+from vrbot.dialogue.vocabulary import BOS, PAD
+from vrbot.knowledge.graph import Graph
+from vrbot.knowledge.retrieval import SubgraphRetriever
+from vrbot.model.action_classifier import ActionClassifier
+from vrbot.model.context_encoder import CarriedContextEncoder, SessionContextEncoder
+from vrbot.model.contract import Objective
+from vrbot.model.detectors import (
+    BilinearNodeScore,
+    ContextDetector,
+    GraphDetector,
+    LinearNodeScore,
+    ResponseDetector,
+)
+from vrbot.model.fixed import Hidden, MentionTracker, Shown, SilentPolicy
+from vrbot.model.policy_network import InferenceEvidence, PolicyNetwork, PriorEvidence
+from vrbot.model.response_generator import ResponseGenerator
+from vrbot.model.spans import EntityTable, SpanReader, SpanWriter
+from vrbot.model.state_tracker import StateTracker
+from vrbot.model.subgraphs import SubgraphEncoder
+from vrbot.model.vrbot import VRBot
+from vrbot.nets.encoders import BidirectionalEncoder
+
+CATEGORY_SIZE = 32
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """What a model is built around: the vocabularies, the graph, and how often responses name each entity."""
+
+    num_words: int
+    entity_words: Tensor  # [E]
+    graph: Graph
+    entity_counts: Tensor  # [E]
+
+    @property
+    def num_entities(self) -> int:
+        return len(self.entity_words)
+
+    @property
+    def preference(self) -> Tensor:
+        """A canonical order of keywords: frequent ones first [E], rarer ones at most a few nats behind each other."""
+        return self.entity_counts.float().add(1.0).log() * 5.0
+
+
+def world_of(corpus: Corpus) -> World:
+    """Counts are taken from the training responses."""
+    split = corpus.split("train")
+    offsets = split.texts.mention_offsets
+    counts = np.zeros(len(corpus.inventory.names), dtype=np.int64)
+    for start, stop in zip(offsets[1:-1:2].tolist(), offsets[2::2].tolist(), strict=True):
+        counts[np.unique(split.texts.mention_entities[start:stop])] += 1
+    return World(
+        len(corpus.vocabulary),
+        torch.from_numpy(np.asarray(corpus.vocabulary.entity_word).astype(np.int64)),
+        corpus.graph,
+        torch.from_numpy(counts),
+    )
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Which parts a variant has."""
+
+    state: bool = True
+    action: bool = True
+    graph: bool = True
+    context: bool = True
+
+
+def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Objective) -> VRBot:
+    """A VRBot with the parts the assembly names."""
+    network = config.network
+    size, hidden = network.embedding_size, network.hidden_size
+    words = nn.Embedding(world.num_words, size, padding_idx=PAD)
+    nn.init.normal_(words.weight, std=size**-0.5)
+    categories = nn.Embedding(len(CATEGORIES), CATEGORY_SIZE)
+    policy = _policy_builder(config, world, assembly, categories)
+    return VRBot(
+        words=words,
+        table=EntityTable(words, world.entity_words),
+        categories=categories,
+        context_encoder=_context_encoder(config),
+        response_encoder=BidirectionalEncoder(size, hidden),
+        state_reader=SpanReader(size, hidden),
+        keyword_reader=SpanReader(size, hidden),
+        prior_tracker=_tracker(config, (hidden, hidden)) if assembly.state else MentionTracker(),
+        inference_tracker=_tracker(config, (hidden, hidden, hidden)) if assembly.state else MentionTracker(),
+        subgraph_encoder=_subgraph_encoder(config, world) if assembly.graph and assembly.action else None,
+        prior_policy=policy.prior(),
+        inference_policy=policy.inference(),
+        show_state=Shown() if assembly.state else Hidden(),
+        generator=ResponseGenerator(words, world.entity_words, CATEGORY_SIZE, hidden, network.dropout, BOS),
+        state_length=config.tracker.length,
+        action_length=config.policy.length,
+        dropout=network.dropout,
+        objective=objective,
+    )
+
+
+def _context_encoder(config: Config) -> nn.Module:
+    network = config.network
+    if network.memory == "carried":
+        return CarriedContextEncoder(network.embedding_size, network.hidden_size)
+    return SessionContextEncoder(network.embedding_size, network.hidden_size, network.dropout)
+
+
+def _tracker(config: Config, evidence_sizes: tuple[int, ...]) -> StateTracker:
+    settings = config.tracker
+    return StateTracker(
+        config.network.embedding_size,
+        config.network.hidden_size,
+        evidence_sizes,
+        generation_bias=settings.generation_bias,
+        ending_bias=settings.ending_bias,
+        order_bias=settings.order_bias,
+    )
+
+
+def _subgraph_encoder(config: Config, world: World) -> SubgraphEncoder:
+    settings = config.policy
+    retriever = SubgraphRetriever(world.graph, settings.hops, settings.subgraph_limit, cache_size=20_000)
+    return SubgraphEncoder(retriever, world.num_entities, settings.graph_size, config.network.hidden_size)
+
+
+@dataclass(frozen=True, eq=False)
+class _PolicyBuilder:
+    prior: Callable[[], nn.Module]
+    inference: Callable[[], nn.Module]
+
+
+def _policy_builder(config: Config, world: World, assembly: Assembly, categories: nn.Embedding) -> _PolicyBuilder:
+    size, hidden, dropout = config.network.embedding_size, config.network.hidden_size, config.network.dropout
+    free = config.policy.posterior == "free"
+    frequency = config.policy.order == "frequency"
+
+    def context_detector() -> nn.Module:
+        return ContextDetector(size, hidden, world.num_entities, dropout)
+
+    def network(detectors: list[nn.Module], vectors: nn.Module, parts: int, seen: int, ending_bias: float) -> nn.Module:
+        writer = SpanWriter(size, hidden, (*(hidden for _ in range(parts)), CATEGORY_SIZE))
+        classifier = ActionClassifier(tuple(hidden for _ in range(seen)), len(CATEGORIES), dropout)
+        return PolicyNetwork(classifier, writer, detectors, vectors, categories, hidden, ending_bias=ending_bias)
+
+    def prior() -> nn.Module:
+        if not assembly.action:
+            return SilentPolicy(len(CATEGORIES))
+        detectors = [context_detector()] if assembly.context else []
+        if assembly.graph:
+            linear = config.policy.graph_score == "linear"
+            score = LinearNodeScore(2 * hidden, hidden) if linear else BilinearNodeScore(2 * hidden, hidden, dropout)
+            detectors.append(GraphDetector(score))
+        vectors = PriorEvidence(hidden, with_graph=assembly.graph)
+        return network(detectors, vectors, parts=2, seen=2 + assembly.graph, ending_bias=0.0)
+
+    def inference() -> nn.Module:
+        if not assembly.action:
+            return SilentPolicy(len(CATEGORIES))
+        preference = world.preference if frequency else torch.zeros(world.num_entities)
+        detectors = ([context_detector()] if free else []) + [ResponseDetector(hidden, preference)]
+        bias = 0.0 if free else -math.inf
+        return network(detectors, InferenceEvidence(), parts=3, seen=3, ending_bias=bias)
+
+    return _PolicyBuilder(prior, inference)

@@ -1,0 +1,79 @@
+"""The patient state tracker: prior p(S_t | S_{t-1}, context) and inference q(S_t | S_{t-1}, context, R_t).
+
+Both are this one class; the inference tracker has one more evidence vector (paper, section 3.3, Eqs. 7 and 8).
+Letters: N rows, Q positions, J mentions to copy from, E entities.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from vrbot.model.context_encoder import Mentions
+from vrbot.model.spans import Choose, Clamp, Span, SpanWriter, Written, WrittenSpan
+from vrbot.nets.copying import merge_copies, rule_out
+
+
+class StateTracker(nn.Module):
+    """Writes the state span: generates entities, or copies them from the context and the previous state.
+
+    `generation_bias` is added to every generated entity's logit, `ending_bias` to NONE while something is left to
+    copy, and `order_bias` is taken from a mention for each uncopied one before it. All zero is the paper's form.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        hidden_size: int,
+        evidence_sizes: tuple[int, ...],
+        *,
+        generation_bias: float = 0.0,
+        ending_bias: float = 0.0,
+        order_bias: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.writer = SpanWriter(embedding_size, hidden_size, evidence_sizes)
+        self.project = nn.Sequential(nn.Linear(hidden_size, hidden_size), nn.Tanh(), nn.Linear(hidden_size, embedding_size))
+        self.copy_query = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.generation_bias, self.ending_bias, self.order_bias = generation_bias, ending_bias, order_bias
+
+    def score_along(self, evidence: tuple[Tensor, ...], span: Span, mentions: Mentions, table: Tensor) -> Tensor:
+        """Log probabilities [N, L, E+1] of every position, given the span's own beginning."""
+        initial = self.writer.initial(*evidence)
+        return self.writer.score(initial, span, table, lambda states, written: self._score(states, written, mentions, table))
+
+    def write(
+        self,
+        evidence: tuple[Tensor, ...],
+        length: int,
+        mentions: Mentions,
+        table: Tensor,
+        choose: Choose,
+        clamp: Clamp | None = None,
+    ) -> WrittenSpan:
+        """A span of the given length, and what it was drawn from."""
+        initial = self.writer.initial(*evidence)
+        return self.writer.write(
+            initial, length, table, lambda states, written: self._score(states, written, mentions, table), choose, clamp
+        )
+
+    def _score(self, states: Tensor, written: Written, mentions: Mentions, table: Tensor) -> Tensor:
+        generation = self.project(states) @ table.T  # [N, Q, E+1]
+        copyable = self._copyable(written, mentions)
+        bias = generation.new_full((generation.shape[-1],), self.generation_bias)
+        bias[-1] = 0.0
+        generation = rule_out(generation + bias, ~written.used)
+        left = copyable.any(dim=-1)  # [N, Q]
+        ending = torch.zeros_like(generation[..., :1]) + self.ending_bias * left.unsqueeze(-1)
+        generation = torch.cat((generation[..., :-1], generation[..., -1:] + ending), dim=-1)
+        return merge_copies(generation, self._copy_scores(states, copyable, mentions), mentions.entities)
+
+    def _copyable(self, written: Written, mentions: Mentions) -> Tensor:
+        """Mentions that exist and are not yet in the span [N, Q, J]."""
+        index = mentions.entities.unsqueeze(1).expand(-1, written.used.shape[1], -1)
+        return ~written.used.gather(-1, index) & mentions.mask.unsqueeze(1)
+
+    def _copy_scores(self, states: Tensor, copyable: Tensor, mentions: Mentions) -> Tensor:
+        scores = torch.bmm(self.copy_query(states), mentions.vectors.transpose(1, 2)) / mentions.vectors.shape[-1] ** 0.5
+        waiting = copyable.long().cumsum(dim=-1) - copyable.long()
+        return rule_out(scores - self.order_bias * waiting, copyable)

@@ -1,0 +1,186 @@
+"""VRBot: the parts of section 3 put together, and how they are used live, with the prior networks only.
+
+Letters: N rows (turns), L span positions, E entities, C categories, H hidden size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrbot.decoding.step import StepFunction
+from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTargets
+from vrbot.model.context_encoder import Context, Mentions, mentions_in
+from vrbot.model.contract import BatchLoss, Moment, Objective, Perception
+from vrbot.model.detectors import PolicyEvidence
+from vrbot.model.policy_network import Action
+from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
+from vrbot.model.spans import EntityTable, Span, SpanReader, one_hot_choice, span_of
+from vrbot.nets.encoders import BidirectionalEncoder, Encoded
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What the model heard in each turn: the context's vectors and the entities mentioned in it."""
+
+    words: Tensor  # [N, T]
+    context: Context
+    mentions: Mentions
+    table: Tensor  # [E+1, D]
+
+    def select(self, rows: Tensor | slice) -> Heard:
+        return Heard(self.words[rows], self.context.select(rows), self.mentions.select(rows), self.table)
+
+
+@dataclass(frozen=True, eq=False)
+class HeardResponse:
+    """The response as the inference networks see it."""
+
+    encoded: Encoded
+    mentions: Mentions
+
+    def select(self, rows: Tensor | slice) -> HeardResponse:
+        return HeardResponse(self.encoded.select(rows), self.mentions.select(rows))
+
+
+class VRBot(nn.Module):
+    """Patient state, physician action, reply; see `model.build` for its assemblies.
+
+    `none_offset` is added to log p(NONE) when the prior policy decides; it is calibrated on validation data.
+    """
+
+    none_offset: Tensor
+
+    def __init__(
+        self,
+        *,
+        words: nn.Embedding,
+        table: EntityTable,
+        categories: nn.Embedding,
+        context_encoder: nn.Module,
+        response_encoder: BidirectionalEncoder,
+        state_reader: SpanReader,
+        keyword_reader: SpanReader,
+        prior_tracker: nn.Module,
+        inference_tracker: nn.Module,
+        subgraph_encoder: nn.Module | None,
+        prior_policy: nn.Module,
+        inference_policy: nn.Module,
+        show_state: nn.Module,
+        generator: ResponseGenerator,
+        state_length: int,
+        action_length: int,
+        dropout: float,
+        objective: Objective,
+    ) -> None:
+        super().__init__()
+        self.words, self.table, self.categories = words, table, categories
+        self.context_encoder, self.response_encoder = context_encoder, response_encoder
+        self.state_reader, self.keyword_reader = state_reader, keyword_reader
+        self.prior_tracker, self.inference_tracker = prior_tracker, inference_tracker
+        self.subgraph_encoder = subgraph_encoder
+        self.prior_policy, self.inference_policy = prior_policy, inference_policy
+        self.show_state, self.generator = show_state, generator
+        self.state_length, self.action_length = state_length, action_length
+        self.dropout = nn.Dropout(dropout)
+        self.objective = objective
+        self.register_buffer("none_offset", torch.zeros(()))
+
+    # The parts, one call each
+
+    def hear(self, inputs: TurnInputs, layout: TurnLayout) -> Heard:
+        """H_t, h^c_t and the entity mentions of every turn."""
+        context = self.context_encoder(self.dropout(self.words(inputs.context)), inputs, layout)
+        mentions = mentions_in(context, inputs.mention_entities, inputs.mention_positions)
+        return Heard(inputs.context, context, mentions, self.table())
+
+    def hear_response(self, targets: TurnTargets) -> HeardResponse:
+        """h^R_t and the entities mentioned in the response: for the inference networks only."""
+        encoded = self.response_encoder(self.dropout(self.words(targets.response)), targets.response_lengths)
+        mentions = mentions_in(encoded, targets.response_mentions, targets.response_mention_positions)
+        return HeardResponse(encoded, mentions)
+
+    def first_state(self, num_rows: int, device: torch.device) -> Span:
+        """S_0: nothing is known."""
+        return span_of(torch.zeros(num_rows, 0, dtype=torch.long, device=device), self.state_length, self.table.num_entities)
+
+    def recall(self, previous: Span, heard: Heard) -> tuple[Encoded, Mentions]:
+        """The previous state read, and all that the next one can copy: it first, then the context's mentions."""
+        read: Encoded = self.state_reader(previous, heard.table)
+        held = Mentions(previous.ids.clamp_max(self.table.num_entities - 1), read.tokens, previous.mask)
+        return read, held.and_also(heard.mentions)
+
+    def policy_evidence(self, heard: Heard, state: Span, response: HeardResponse | None = None) -> PolicyEvidence:
+        """What the policy networks reason from: with a response for the inference policy, with the graph otherwise."""
+        read: Encoded = self.state_reader(state, heard.table)
+        if response is not None:
+            return PolicyEvidence(heard.context, read, heard.table, None, response.encoded, response.mentions)
+        graphs = None if self.subgraph_encoder is None else self.subgraph_encoder(state)
+        return PolicyEvidence(heard.context, read, heard.table, graphs)
+
+    def conditions(self, heard: Heard, state: Span, action: Action) -> Conditions:
+        """What the reply is written from."""
+        shown = self.show_state(state)
+        state_read, keywords_read = self.state_reader(shown, heard.table), self.keyword_reader(action.keywords, heard.table)
+        return Conditions(heard.words, heard.context, shown, state_read, action, keywords_read)
+
+    # The contract
+
+    def loss(self, batch: SessionBatch, moment: Moment) -> BatchLoss:
+        return self.objective(self, batch, moment)
+
+    @torch.no_grad()
+    def perceive(self, inputs: TurnInputs, layout: TurnLayout) -> Perception:
+        """States and actions of all turns, the most probable ones, by the prior networks."""
+        heard = self.hear(inputs, layout)
+        state = self.track(heard, layout)
+        evidence = self.policy_evidence(heard, state)
+        written = self.prior_policy.write(evidence, self.action_length, one_hot_choice, self.decide)  # type: ignore[operator]
+        return Perception(
+            state=_entities(state),
+            category=written.scores.category,
+            keywords=_entities(written.action.keywords),
+            conditions=self.conditions(heard, state, written.action),
+        )
+
+    def track(self, heard: Heard, layout: TurnLayout) -> Span:
+        """The prior tracker's states along each session; every turn builds on the tracker's own last state."""
+        previous = self.first_state(layout.num_sessions, heard.words.device)
+        spans = []
+        for start, stop in layout.turns():
+            now = heard.select(slice(start, stop))
+            read, mentions = self.recall(previous.select(slice(0, stop - start)), now)
+            evidence = (now.context.summary, read.summary)
+            previous = self.prior_tracker.write(evidence, self.state_length, mentions, heard.table, one_hot_choice).span  # type: ignore[operator]
+            spans.append(previous.weights)
+        return Span(torch.cat(spans))
+
+    def decide(self, log_probs: Tensor) -> Tensor:
+        """The most probable keyword, NONE shifted by the calibrated offset."""
+        shift = torch.zeros(log_probs.shape[-1], device=log_probs.device)
+        shift[-1] = self.none_offset
+        return one_hot_choice(log_probs + shift)
+
+    def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
+        given: Conditions = perception.conditions.select(rows)
+        return self.generator.step, self.generator.initial(given, self.category_vectors(given.action))
+
+    @torch.no_grad()
+    def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:
+        given: Conditions = perception.conditions
+        return self.generator.log_prob(given, self.category_vectors(given.action), response, lengths)
+
+    def category_vectors(self, action: Action) -> Tensor:
+        """e^{A^c}: soft in training, one category's vector in use."""
+        vectors: Tensor = action.category @ self.categories.weight
+        return vectors
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("VRBot has no forward(); use loss(), perceive() and begin_reply()")
+
+
+def _entities(span: Span) -> Tensor:
+    return torch.where(span.mask, span.ids, -1)

@@ -1,0 +1,1 @@
+"""Networks shared by the models: encoders, attention, copying, graph attention."""

@@ -1,0 +1,59 @@
+"""Generate or copy under one normaliser: p(w) = (exp g_w + sum over slots j that hold w of exp c_j) / z.
+
+Letters: N rows, Q positions, V symbols, J slots to copy from.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def merge_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
+    """Log probabilities [N, Q, V] from generation logits [N, Q, V] and copy scores [N, Q, J] of slots with ids [N, J].
+
+    `-inf` rules a symbol or a slot out; ids of slots that are ruled out may be anything within the vocabulary.
+    Every row needs at least one way to write something.
+    """
+    logits = add_copies(generation, copy_scores, copy_ids)
+    return logits - logits.logsumexp(dim=-1, keepdim=True)
+
+
+def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
+    """The same before normalisation: unnormalised log mass of every symbol [N, Q, V]."""
+    if copy_scores.shape[-1] == 0:
+        return generation
+    top = copy_scores.detach().amax(dim=-1, keepdim=True)
+    top = torch.where(top.isfinite(), top, 0.0)
+    ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
+    mass = torch.zeros_like(generation).scatter_add(-1, ids, (copy_scores - top).exp())
+    copied = mass > 0
+    log_mass = torch.where(copied, mass, 1.0).log() + top
+    return torch.where(copied, torch.logaddexp(generation, log_mass), generation)
+
+
+def target_log_prob(
+    target_logit: Tensor, generation_total: Tensor, copy_scores: Tensor, copy_match: Tensor
+) -> Tensor:
+    """Log probability of the target words [N, Q], without a distribution over all words.
+
+    target_logit and generation_total are the generation logit of the target and the logsumexp of all generation
+    logits [N, Q]; copy_match [N, Q, J] says how far each slot holds the target (0 or 1, or in between for a soft
+    sample). A slot that is ruled out has the score `-inf`.
+    """
+    if copy_scores.shape[-1] == 0:
+        return target_logit - generation_total
+    total = torch.logaddexp(generation_total, copy_scores.logsumexp(dim=-1))
+    fixed = total.detach()
+    copied = ((copy_scores - fixed.unsqueeze(-1)).exp() * copy_match).sum(dim=-1)
+    mass = (target_logit - fixed).exp() + copied
+    there = mass > 0  # a probability below the smallest float is still a logarithm
+    log_mass = torch.where(there, torch.where(there, mass, 1.0).log() + fixed, target_logit)
+    return log_mass - total
+
+
+def rule_out(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Scores with `-inf` where something is not allowed."""
+    return scores.masked_fill(~allowed, -math.inf)

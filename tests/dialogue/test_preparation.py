@@ -1,0 +1,225 @@
+"""Preparing a corpus: the same bytes whoever works, whole or not at all, refused when changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.dialogue.invented import SIZES, contents, invented_sessions, write_knowledge_files
+from tests.real_data import real_data
+from vrbot.dialogue import reading
+from vrbot.dialogue.batching import collate
+from vrbot.dialogue.conversation import batch_from_conversation
+from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.formats import write_sessions
+from vrbot.dialogue.preparation import PreparationSettings, prepare, split_of
+from vrbot.dialogue.preparation_knowledge import KnowledgeFiles
+from vrbot.dialogue.preparation_report import PreparationReport
+from vrbot.dialogue.session import CATEGORIES, Action, Session, Turn
+from vrbot.dialogue.vocabulary import SPECIALS, UNK
+from vrbot.errors import IntegrityError, UsageError
+
+
+@pytest.fixture(scope="module")
+def made(source: Path, settings: PreparationSettings, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    out = tmp_path_factory.mktemp("corpora") / "corpus"
+    return out, prepare(source, out, settings)
+
+
+@pytest.fixture(scope="module")
+def corpus(made: tuple[Path, PreparationReport]) -> Corpus:
+    return Corpus.open(made[0])
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK_SESSIONS", 4)
+
+
+@pytest.fixture(scope="module")
+def dask_client() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=2,
+            processes=False,
+            dashboard_address=None,
+            worker_dashboard_address=None,
+            protocol="tcp",
+            host="127.0.0.1",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_two_workers_write_the_bytes_of_one(
+    source: Path, settings: PreparationSettings, made: tuple[Path, Any], tmp_path: Path
+) -> None:
+    prepare(source, tmp_path / "corpus", settings, workers=2)
+    assert contents(tmp_path / "corpus") == contents(made[0])
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_dask_cluster_writes_the_bytes_of_one_worker(
+    source: Path, settings: PreparationSettings, made: tuple[Path, Any], tmp_path: Path, dask_client: Any
+) -> None:
+    prepare(source, tmp_path / "corpus", settings, dask=dask_client)
+    assert contents(tmp_path / "corpus") == contents(made[0])
+
+
+def test_the_sessions_come_back_as_they_were(corpus: Corpus) -> None:
+    for seed, (split, size) in enumerate(SIZES.items()):
+        sessions = invented_sessions(size, seed, split)
+        assert corpus.sessions(split) == sessions
+        assert [corpus.session(split, index) for index in range(size)] == sessions
+        assert corpus.split(split).session_ids == tuple(session.id for session in sessions)
+
+
+def test_labels_are_those_of_the_sessions(corpus: Corpus) -> None:
+    split, names = corpus.split("train"), corpus.inventory.names
+    labels = split.labels
+    turns = [turn for session in corpus.sessions("train") for turn in session.turns]
+    assert len(turns) == split.num_turns
+    for i, turn in enumerate(turns):
+        state = labels.state_entities[labels.state_offsets[i] : labels.state_offsets[i + 1]]
+        assert (tuple(names[e] for e in state) if labels.state_known[i] else None) == turn.state
+        action = turn.action or Action(None, None)
+        keywords = labels.keyword_entities[labels.keyword_offsets[i] : labels.keyword_offsets[i + 1]]
+        assert (tuple(names[e] for e in keywords) if labels.keywords_known[i] else None) == action.keywords
+        assert (None if labels.category[i] < 0 else CATEGORIES[labels.category[i]]) == action.category
+
+
+@pytest.mark.parametrize("split", SIZES)
+def test_live_encoding_equals_the_prepared_arrays(corpus: Corpus, split: str) -> None:
+    for index, session in enumerate(corpus.sessions(split)):
+        live = batch_from_conversation(corpus.encoder, [(turn.patient, turn.physician) for turn in session.turns])
+        prepared = collate(corpus.split(split), [index])
+        for part in ("inputs", "targets"):
+            one, other = vars(getattr(live, part)), vars(getattr(prepared, part))
+            for name in [name for name in one if part == "inputs" or name.startswith("response")]:
+                assert torch.equal(one[name], other[name]), name
+
+
+def test_the_vocabulary_is_built_on_the_training_split_only(corpus: Corpus) -> None:
+    for split in SIZES:
+        tokens = corpus.split(split).texts.tokens
+        assert tokens.min() >= UNK
+        assert tokens.max() < len(corpus.vocabulary)
+    words = set(np.unique(corpus.split("train").texts.tokens).tolist())
+    rest = set(range(len(SPECIALS), len(corpus.vocabulary))) - words
+    assert rest <= set(corpus.vocabulary.entity_word.tolist())
+
+
+def test_a_flipped_byte_in_any_file_is_refused_by_name(made: tuple[Path, Any], tmp_path: Path) -> None:
+    copy = tmp_path / "corpus"
+    shutil.copytree(made[0], copy)
+    names = sorted(contents(copy))
+    assert {"manifest.json", "words.json", "graph/manifest.json", "train/tokens.npy"} <= set(names)
+    for name in names:
+        path = copy / name
+        original = path.read_bytes()
+        for place in {0, len(original) // 2, len(original) - 1}:
+            path.write_bytes(original[:place] + bytes([original[place] ^ 1]) + original[place + 1 :])
+            with pytest.raises(IntegrityError, match=name.replace(".", r"\.")):
+                Corpus.open(copy)
+        path.write_bytes(original)
+    Corpus.open(copy)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "words.json", "graph/targets.npy", "test/sessions.jsonl"])
+def test_a_missing_or_shortened_file_is_refused_by_name(made: tuple[Path, Any], tmp_path: Path, name: str) -> None:
+    copy = tmp_path / "corpus"
+    shutil.copytree(made[0], copy)
+    (copy / name).write_bytes((copy / name).read_bytes()[:-1])
+    with pytest.raises(IntegrityError, match=name):
+        Corpus.open(copy)
+    (copy / name).unlink()
+    with pytest.raises(IntegrityError, match=name):
+        Corpus.open(copy)
+
+
+def test_a_split_that_is_not_there_is_refused_with_the_choices(corpus: Corpus) -> None:
+    with pytest.raises(UsageError, match="train, valid, test"):
+        corpus.split("dev")
+
+
+def test_like_takes_words_entities_and_graph_and_so_the_fingerprint(
+    made: tuple[Path, Any], corpus: Corpus, tmp_path: Path, settings: PreparationSettings
+) -> None:
+    write_sessions(tmp_path / "more.jsonl", invented_sessions(50, 8, "more"))
+    report = prepare(tmp_path / "more.jsonl", tmp_path / "more", PreparationSettings(like=made[0]))
+    more = Corpus.open(tmp_path / "more")
+    assert more.fingerprint == corpus.fingerprint == report.fingerprint
+    assert more.vocabulary.words == corpus.vocabulary.words
+    assert report.knowledge == made[1].knowledge
+    with pytest.raises(UsageError, match="--like"):
+        prepare(
+            tmp_path / "more.jsonl", tmp_path / "m", PreparationSettings(knowledge=settings.knowledge, like=made[0])
+        )
+
+
+def test_another_vocabulary_has_another_fingerprint(
+    source: Path, settings: PreparationSettings, corpus: Corpus, tmp_path: Path
+) -> None:
+    smaller = PreparationSettings(knowledge=settings.knowledge, vocabulary_size=20)
+    report = prepare(source, tmp_path / "corpus", smaller)
+    assert report.vocabulary == 20
+    assert report.fingerprint != corpus.fingerprint
+
+
+def test_one_file_is_divided_by_the_hash_of_the_ids(tmp_path: Path) -> None:
+    sessions = invented_sessions(300)
+    write_sessions(tmp_path / "all.jsonl", sessions)
+    report = prepare(tmp_path / "all.jsonl", tmp_path / "corpus")
+    found = Corpus.open(tmp_path / "corpus")
+    for split in ("train", "valid", "test"):
+        assert found.split(split).session_ids == tuple(s.id for s in sessions if split_of(s.id) == split)
+    assert report.total.dialogues == 300
+    assert 210 < report.splits["train"].dialogues < 270
+
+
+def test_the_report_counts_coverage_and_unlinked_labels(source: Path, tmp_path: Path) -> None:
+    turns = (Turn("我咳嗽", "好", ("咳嗽", "怪病"), Action(None, ("怪病",))), Turn("没有", "再见"))
+    folder = tmp_path / "dialogues"
+    shutil.copytree(source, folder)
+    write_sessions(folder / "train.jsonl", [Session("one", turns), Session("two", (Turn("你好", ""),))])
+    write_sessions(folder / "valid.jsonl", [])
+    write_sessions(folder / "test.jsonl", [])
+    report = prepare(
+        folder, tmp_path / "corpus", PreparationSettings(knowledge=KnowledgeFiles(**write_knowledge_files(tmp_path)))
+    )
+    content = report.as_dict()
+    assert content["coverage"] == {"dialogues": 50.0, "utterances": 20.0}
+    assert content["unlinked_labels"] == {"labels": 2, "names": 1, "most_frequent": {"怪病": 2}}
+    assert content["graph"] == {"triples": 6, "entities": 8, "relations": 3, "aliases_dropped": 0}
+    assert (content["dialogues"], content["turns"]) == (2, 3)
+    json.dumps(content, allow_nan=False)
+
+
+def test_real_dialogues_are_covered_by_their_lexicon(tmp_path: Path) -> None:
+    data, graphs = real_data("meddg"), real_data("graphs/meddg")
+    files = KnowledgeFiles(
+        graph=graphs / "graph.csv",
+        alias=graphs / "alias.json",
+        lexicon=data / "lexicon.json",
+        entities=data / "entities.csv",
+    )
+    report = prepare(data, tmp_path / "corpus", PreparationSettings(knowledge=files)).as_dict()
+    assert report["coverage"]["dialogues"] >= 98
+    assert report["graph"] | {"aliases_dropped": 0} == {
+        "triples": 1240,
+        "entities": 107,
+        "relations": 12,
+        "aliases_dropped": 0,
+    }
+    assert report["unlinked_labels"]["labels"] == 0
