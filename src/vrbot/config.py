@@ -22,9 +22,10 @@ class NetworkSettings(_Settings):
     hidden_size: int = Field(128, ge=1)
     dropout: float = Field(0.3, ge=0, lt=1)
     memory: Literal["carried", "session"] = "session"
+    readings: Literal["fed", "late"] = "late"
     max_context: int = Field(120, ge=1)
     max_characters: int = Field(256, ge=1)
-    max_response: int = Field(80, ge=2)
+    max_response: int = Field(50, ge=2)
 
 
 class TrackerSettings(_Settings):
@@ -64,6 +65,7 @@ class ObjectiveSettings(_Settings):
     supervised_weight: float = Field(1.0, ge=0)
     kl_floor: float | None = None
     bound: Literal["two-stage", "joint"] = "two-stage"
+    split_reconstruction: bool = True
     labelled_turns_only: bool = False
     pseudo_label_steps: int = Field(0, ge=0)
 
@@ -71,14 +73,14 @@ class ObjectiveSettings(_Settings):
 class TrainingSettings(_Settings):
     """The optimiser, the budget and when to stop."""
 
-    batch_size: int = Field(48, ge=1)
+    batch_size: int = Field(16, ge=1)
     max_rows: int = Field(400, ge=1)
     shards: int = Field(1, ge=1)
     learning_rate: float = Field(2e-3, gt=0)
     final_learning_rate: float = Field(1e-4, gt=0)
     weight_decay: float = Field(0.0, ge=0)
     gradient_clip: float = Field(5.0, gt=0)
-    average_decay: float = Field(0.0, ge=0, lt=1)
+    average_decay: float = Field(0.995, ge=0, lt=1)
     max_epochs: int = Field(8, ge=1)
     stage_one_epochs: float = Field(1.0, ge=0)
     validate_every_epochs: float = Field(1.0, gt=0)
@@ -91,7 +93,7 @@ class DecodingSettings(_Settings):
 
     beam: int = Field(5, ge=1)
     length_penalty: float = Field(1.0, ge=0)
-    max_length: int = Field(60, ge=1)
+    max_length: int = Field(50, ge=1)
 
 
 class Config(_Settings):
@@ -150,17 +152,17 @@ def paper() -> Config:
     """The paper's sizes and its literal form (section 4.6)."""
     return Config(
         network=NetworkSettings(
-            embedding_size=300, hidden_size=512, dropout=0.0, memory="carried", max_context=200, max_response=100
+            embedding_size=300, hidden_size=512, dropout=0.0, memory="carried", readings="fed", max_context=200, max_response=100
         ),
         tracker=TrackerSettings(generation_bias=0.0, ending_bias=0.0, order_bias=0.0),
         policy=PolicySettings(
             subgraph_limit=50, graph_size=128, graph_score="linear", posterior="free", order="learned"
         ),
         objective=ObjectiveSettings(
-            temperature_start=3.0, temperature_end=0.1, temperature_steps=30_000, straight_through=False
+            temperature_start=3.0, temperature_end=0.1, temperature_steps=30_000, straight_through=False, split_reconstruction=False
         ),
         training=TrainingSettings(
-            batch_size=16, learning_rate=1e-4, final_learning_rate=1e-5, max_epochs=50, stage_one_epochs=20, patience=10
+            batch_size=16, learning_rate=1e-4, final_learning_rate=1e-5, max_epochs=50, stage_one_epochs=20, patience=10, average_decay=0.0
         ),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from vrbot.baselines.seq2seq import build_seq2seq
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
@@ -28,7 +29,7 @@ class Entry:
 def _vrbot(assembly: Assembly, changes: Mapping[str, object] | None = None) -> Builder:
     def build(config: Config, world: World) -> nn.Module:
         config = config.with_settings(changes or {})
-        return build_vrbot(config, world, assembly, VariationalObjective(config.objective, world.preference))
+        return build_vrbot(config, world, assembly, VariationalObjective(config.objective, world.preference, assembly.labels))
 
     return build
 
@@ -51,6 +52,7 @@ CATALOGUE: Mapping[str, Entry] = {
         _vrbot(Assembly(context=False), {"objective.kl_floor": -12.0}),
     ),
     "vrbot-joint": Entry("VRBot without two-stage inference: one joint bound", STATE_AND_ACTION, _vrbot(Assembly(), {"objective.bound": "joint"})),
+    "seq2seq": Entry("sequence to sequence with attention and copying over the last two utterances", (), build_seq2seq),
 }
 
 

@@ -23,6 +23,7 @@ from vrbot.errors import VRBotError
 VERBS = {
     "simulate": "vrbot.cli.simulate:simulate",
     "prepare": "vrbot.cli.prepare:prepare",
+    "train": "vrbot.cli.train:train",
     "doctor": "vrbot.cli.doctor:doctor",
 }
 """Verb -> `module:name` of a function, or of a `typer.Typer` whose commands are the verb's own verbs."""

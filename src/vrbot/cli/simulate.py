@@ -17,9 +17,7 @@ def simulate(
     dialogues: Annotated[int, typer.Option(help="How many consultations.")] = 1000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 1,
     language: Annotated[str, typer.Option(help="zh or en.")] = "zh",
-    difficulty: Annotated[
-        str, typer.Option(help="easy, normal or hard: how far words hide truth.")
-    ] = "normal",
+    difficulty: Annotated[str, typer.Option(help="easy, normal or hard: how far words hide truth.")] = "normal",
     hold_out: Annotated[
         list[str] | None, typer.Option(help="A department whose dialogues go to test only; may be repeated.")
     ] = None,
@@ -33,7 +31,7 @@ def simulate(
     \b
     Example:
         vrbot simulate --out clinic --dialogues 2000 --seed 1 --language en
-        vrbot prepare clinic --out corpora/clinic --graph clinic/graph.csv --alias clinic/alias.json \\
+        vrbot prepare clinic --out corpora/clinic --graph clinic/graph.csv --lexicon clinic/lexicon.json \\
             --entities clinic/entities.csv
     """
     settings = SimulationSettings(dialogues, seed, language, difficulty, tuple(hold_out or ()))

@@ -44,7 +44,7 @@ def _about_fear(world: World, differential: Differential, chart: Chart, feared: 
     named = {"disease": (feared,)}
     if missing:
         return Act("d_worry_no", "diagnosis", {**named, "missing": missing})
-    believed = float(differential.belief(chart)[differential.diseases.index(facts)])
+    believed = round(float(differential.belief(chart)[differential.diseases.index(facts)]), 9)
     possible = not chart.diagnosis and believed > POSSIBLE
     return Act("d_worry_maybe" if possible else "d_worry_plain", "diagnosis", named)
 

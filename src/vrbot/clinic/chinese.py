@@ -10,8 +10,8 @@ from vrbot.clinic.world import Entity, bare_name
 
 _DIGITS = "零一两三四五六七八九十"
 _RELATIVES = {
-    "son": ("儿子", "家孩子", "家宝宝"),
-    "daughter": ("女儿", "家孩子", "家宝宝"),
+    "son": ("儿子", "家孩子"),
+    "daughter": ("女儿", "家孩子"),
     "father": ("爸", "父亲"),
     "mother": ("妈", "母亲"),
     "husband": ("老公", "爱人"),

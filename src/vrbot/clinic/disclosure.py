@@ -69,10 +69,10 @@ class Disclosure:
         if self.rng.random() < self.difficulty.implied + 0.1:
             self.chart.learn(condition.disease)
             return {one.id: one.implied for one in self.world.background}[condition.disease][self.language.code]
-        disease = self.bare(condition.disease)
         if self.rng.random() < 0.5:
             self.chart.learn(condition.disease)
-            return fill(self.phrase("condition_alone"), {"x": disease})
+            return self.named("condition_alone", condition.disease)
+        disease = self.language.spoken(self.entity(condition.disease), self.rng)
         template = self.phrase("condition")
         medicine = self.language.spoken(self.entity(condition.medicine), self.rng)
         in_order = (condition.disease, condition.medicine)
@@ -124,8 +124,8 @@ class Disclosure:
         other = self.rng.choice(self.language.others)
         if self.rng.random() < 0.3:
             shared = [one.id for one in self.world.background if not self.world.diseases[one.id].sex]
-            disease = self.rng.choice(shared)
-            return fill(self.phrase("other_disease"), {"other": other, "x": self.bare(disease)})
+            disease = self.language.spoken(self.entity(self.rng.choice(shared)), self.rng)
+            return fill(self.phrase("other_disease"), {"other": other, "x": disease})
         skipped = {*self.chart.known, *self.patient.symptoms, *self.patient.implied_symptoms}
         symptom = self.rng.choice([one for one in COMMON_COMPLAINTS if one not in skipped])
         by_relative = self.patient.relation is not None and self.rng.random() < 0.5

@@ -55,10 +55,9 @@ class NameFinder:
 
     def __init__(self, world: World, language: str) -> None:
         self.names = [entity.name(language) for entity in world.entities.values()]
-        surfaces: dict[str, tuple[int, ...]] = {}
-        for number, entity in enumerate(world.entities.values()):
-            for name in entity.wordings[language].names:
-                surfaces[name] = (*surfaces.get(name, ()), number)
+        numbers = {name: number for number, name in enumerate(self.names)}
+        lexicon = world.lexicon(language)
+        surfaces = {form: tuple(numbers[name] for name in names) for form, names in lexicon.items()}
         self.linker = Linker(surfaces)
 
     def find(self, text: str) -> list[str]:
@@ -125,6 +124,35 @@ def likeliest_disease_rule(world: World, language: str, finder: NameFinder) -> R
     return rule
 
 
+def stage_rule(world: World, language: str, finder: NameFinder) -> Rule:
+    """Symptoms of the likeliest disease until the physician names a disease, then its medicines, then its causes."""
+    by_symptoms = likeliest_disease_rule(world, language, finder)
+    diseases = {world.name(disease.id, language): disease for disease in world.diseases.values()}
+
+    def rule(turns: Sequence[Turn]) -> NameSet:
+        by_physician = [name for turn in turns[:-1] for name in finder.find(turn.physician)]
+        named = [diseases[name] for name in by_physician if name in diseases]
+        if not named:
+            return by_symptoms(turns)
+        medicines = [world.name(medicine, language) for medicine in named[-1].medicines]
+        causes = [world.name(cause, language) for cause in named[-1].causes]
+        prescribed = set(medicines) & set(by_physician)
+        return set((causes if prescribed else medicines)[:NUM_KEYWORDS])
+
+    return rule
+
+
+def category_accuracy_after_previous(training: Iterable[Session], sessions: Iterable[Session]) -> float:
+    """Accuracy, in percent, of the category that most often followed the true previous one in training."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for session in training:
+        for previous, turn in _with_previous(session):
+            counts[previous][_category(turn)] += 1
+    pairs = [pair for session in sessions for pair in _with_previous(session)]
+    right = sum(counts[previous].most_common(1)[0][0] == _category(turn) for previous, turn in pairs)
+    return 100.0 * right / len(pairs)
+
+
 def category_accuracy_by_position(training: Iterable[Session], sessions: Iterable[Session]) -> float:
     """Accuracy, in percent, of the category most frequent at the same turn of training dialogues."""
     counts: dict[int, Counter[str]] = defaultdict(Counter)
@@ -171,6 +199,11 @@ def _keywords(turn: Turn) -> tuple[str, ...]:
 
 def _category(turn: Turn) -> str:
     return (turn.action.category or "") if turn.action is not None else ""
+
+
+def _with_previous(session: Session) -> list[tuple[str, Turn]]:
+    previous = ["", *(_category(turn) for turn in session.turns)]
+    return list(zip(previous, session.turns, strict=False))
 
 
 def _mentions(turns: Sequence[Turn], finder: NameFinder) -> list[str]:

@@ -97,7 +97,7 @@ def simulate_corpus(
     overwrite: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> SimulationReport:
-    """Write train.jsonl, valid.jsonl, test.jsonl, graph.csv, alias.json and entities.csv into the folder `out`.
+    """Write train.jsonl, valid.jsonl, test.jsonl and the world's files into the folder `out`.
 
     The folder appears complete or not at all. One that is not empty is replaced only with `overwrite`.
     """
@@ -138,11 +138,12 @@ def _write(folder: Path, splits: dict[str, list[Session]], settings: SimulationS
 
 
 def write_world(folder: Path, world: World, language: str) -> None:
-    """Write graph.csv, alias.json and entities.csv of the world into the folder."""
+    """Write graph.csv, entities.csv, alias.json and lexicon.json of the world into the folder."""
     _write_table(folder / "graph.csv", ("HEAD", "RELATION", "TAIL"), world.triples(language))
     _write_table(folder / "entities.csv", ("entity", "type"), world.typed_names(language))
-    with atomic_write(folder / "alias.json") as file:
-        file.write(json.dumps(world.aliases(language), ensure_ascii=False, indent=1) + "\n")
+    for name, content in (("alias", world.aliases(language)), ("lexicon", world.lexicon(language))):
+        with atomic_write(folder / f"{name}.json") as file:
+            file.write(json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def _write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -161,7 +161,7 @@ class Speaker:
         if kind == "attribute":
             return self.tell.circumstance(present[0])
         if kind == "disease":
-            return fill(self.tell.phrase("condition_alone"), {"x": self.tell.bare(present[0])})
+            return self.tell.named("condition_alone", present[0])
         return self.tell.symptoms(present)
 
     def _volunteered(self) -> str:
@@ -234,7 +234,7 @@ class Speaker:
         using = {"m": self.language.listing("using", medicines, 0.5, rng)} if named else {}
         parts.append(fill(tell.phrase("using" if named else "using_short"), using))
         reactions = [one for medicine in chart.prescribed for one in self.world.medicines[medicine].adverse]
-        reactions = [one for one in reactions if one not in chart.known]
+        reactions = [one for one in reactions if one not in chart.known and one not in chart.denied]
         draw = rng.random()
         if reactions and draw < 0.4:
             chart.report, chart.side_effect = "side_effect", reactions[0]

@@ -140,6 +140,14 @@ class World:
             for other in entity.wordings[language].names[1:]
         }
 
+    def lexicon(self, language: str) -> dict[str, list[str]]:
+        """Every name an entity can be found by -> the canonical names it means."""
+        meanings: dict[str, list[str]] = {}
+        for entity in self.entities.values():
+            for name in entity.wordings[language].names:
+                meanings.setdefault(name, []).append(entity.name(language))
+        return meanings
+
     def typed_names(self, language: str) -> list[tuple[str, str]]:
         """(canonical name, type) of every entity."""
         return [(entity.name(language), entity.kind) for entity in self.entities.values()]

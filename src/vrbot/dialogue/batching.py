@@ -6,7 +6,7 @@ Letters for shapes: N rows, T context tokens, M mentions, C characters, R respon
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,9 +85,10 @@ class TurnLayout:
     def num_sessions(self) -> int:
         return self.offsets[1] if len(self.offsets) > 1 else 0
 
-    def turns(self) -> Iterator[tuple[int, int]]:
-        """First and last row (exclusive) of each turn; the sessions still active are a prefix of those before."""
-        return itertools.pairwise(self.offsets)
+    @property
+    def turn_sizes(self) -> list[int]:
+        """How many sessions are still active in each turn; they are a prefix of those before."""
+        return [stop - start for start, stop in itertools.pairwise(self.offsets)]
 
     def previous_rows(self) -> Tensor:
         """The row of the same session's turn before [N]; -1 for first turns."""

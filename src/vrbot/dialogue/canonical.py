@@ -25,6 +25,7 @@ from vrbot.files import atomic_write
 
 _TURN_KEYS = frozenset({"patient", "physician", "state", "action"})
 _ACTION_KEYS = frozenset({"category", "keywords"})
+_ONLY_STRINGS = frozenset({str})
 
 
 def read_canonical(path: Path, repairs: Repairs) -> Iterator[Draft]:
@@ -86,7 +87,7 @@ def session_from_record(record: Any, place: Place) -> Session:
     if not isinstance(turns, list) or not turns:
         raise place.inside("turns").error(f"must be a list of turns, got {_emptiness(turns)}", "give at least one turn")
     extra = {key: value for key, value in record.items() if key not in ("id", "turns")}
-    return Session(name, tuple(_turn(turn, place.inside(f"turns[{i}]")) for i, turn in enumerate(turns)), extra)
+    return Session(name, tuple(_turns(turns, place)), extra)
 
 
 def _session_from_bytes(line: bytes, place: Place, repairs: Repairs) -> Session:
@@ -95,57 +96,73 @@ def _session_from_bytes(line: bytes, place: Place, repairs: Repairs) -> Session:
     return session_from_line(decode(line, place), place)
 
 
-def _turn(record: Any, place: Place) -> Turn:
+class _Fault(Exception):  # noqa: N818 - it never leaves this file
+    """What is wrong inside a turn, and where; the place in the file is only worked out when there is a fault."""
+
+    def __init__(self, problem: str, fix: str, *inside: str) -> None:
+        self.problem, self.fix, self.inside = problem, fix, inside
+
+
+def _turns(records: list[Any], place: Place) -> Iterator[Turn]:
+    for index, record in enumerate(records):
+        try:
+            yield _turn(record)
+        except _Fault as fault:
+            for step in (f"turns[{index}]", *fault.inside):
+                place = place.inside(step)
+            raise place.error(fault.problem, fault.fix) from None
+
+
+def _turn(record: Any) -> Turn:
     if not isinstance(record, dict):
-        raise place.error(f"a turn must be an object, got {shown(record)}", 'write {"patient": ..., "physician": ...}')
-    _refuse_other_keys(record, _TURN_KEYS, place)
-    patient, physician = _text(record, "patient", place), _text(record, "physician", place)
+        raise _Fault(f"a turn must be an object, got {shown(record)}", 'write {"patient": ..., "physician": ...}')
+    if not record.keys() <= _TURN_KEYS:
+        raise _other_key(record, _TURN_KEYS)
+    patient, physician = _text(record, "patient"), _text(record, "physician")
     if not (patient or physician):
-        raise place.error("nobody speaks in this turn", "remove the turn or give it a text")
-    return Turn(patient, physician, _entities(record, "state", place), _action(record.get("action"), place))
+        raise _Fault("nobody speaks in this turn", "remove the turn or give it a text")
+    return Turn(patient, physician, _entities(record.get("state"), "state"), _action(record.get("action")))
 
 
-def _text(record: dict[str, Any], key: str, place: Place) -> str:
+def _text(record: dict[str, Any], key: str) -> str:
     value = record.get(key)
     if isinstance(value, str):
         return value
     problem = f"must be a string, got {shown(value)}" if key in record else "is missing"
-    raise place.inside(key).error(problem, 'write the text, or "" where nothing was said')
+    raise _Fault(problem, 'write the text, or "" where nothing was said', key)
 
 
-def _entities(record: dict[str, Any], key: str, place: Place) -> tuple[str, ...] | None:
-    value = record.get(key)
-    if value is None:
+def _entities(names: Any, *inside: str) -> tuple[str, ...] | None:
+    if names is None:
         return None
-    if not isinstance(value, list):
-        problem = f"must be a list of entity names or null, got {shown(value)}"
-        raise place.inside(key).error(problem, "write null where there is no label")
-    for index, name in enumerate(value):
-        if not isinstance(name, str) or not name:
-            problem = f"must be an entity name, got {shown(name)}"
-            raise place.inside(f"{key}[{index}]").error(problem, "write the name as a non-empty string")
-    return tuple(value)
+    if not isinstance(names, list):
+        problem = f"must be a list of entity names or null, got {shown(names)}"
+        raise _Fault(problem, "write null where there is no label", *inside)
+    if not all(names) or not _ONLY_STRINGS.issuperset(map(type, names)):
+        index = next(index for index, name in enumerate(names) if not isinstance(name, str) or not name)
+        problem = f"must be an entity name, got {shown(names[index])}"
+        raise _Fault(problem, "write the name as a non-empty string", *inside, f"[{index}]")
+    return tuple(names)
 
 
-def _action(record: Any, turn: Place) -> Action | None:
+def _action(record: Any) -> Action | None:
     if record is None:
         return None
-    place = turn.inside("action")
     if not isinstance(record, dict):
         problem = f"must be an object or null, got {shown(record)}"
-        raise place.error(problem, 'write {"category": ..., "keywords": [...]}')
-    _refuse_other_keys(record, _ACTION_KEYS, place)
+        raise _Fault(problem, 'write {"category": ..., "keywords": [...]}', "action")
+    if not record.keys() <= _ACTION_KEYS:
+        raise _other_key(record, _ACTION_KEYS, "action")
     category = record.get("category")
     if category is not None and category not in CATEGORIES:
-        problem = f"unknown category {shown(category)}"
-        raise place.inside("category").error(problem, f"use one of {', '.join(CATEGORIES)}, or null")
-    return Action(category, _entities(record, "keywords", place))
+        fix = f"use one of {', '.join(CATEGORIES)}, or null"
+        raise _Fault(f"unknown category {shown(category)}", fix, "action", "category")
+    return Action(category, _entities(record.get("keywords"), "action", "keywords"))
 
 
-def _refuse_other_keys(record: dict[str, Any], known: frozenset[str], place: Place) -> None:
-    if not record.keys() <= known:
-        other = min(record.keys() - known)
-        raise place.error(f"unknown key {shown(other)}", f"the keys are {', '.join(sorted(known))}")
+def _other_key(record: dict[str, Any], known: frozenset[str], *inside: str) -> _Fault:
+    other = min(record.keys() - known)
+    return _Fault(f"unknown key {shown(other)}", f"the keys are {', '.join(sorted(known))}", *inside)
 
 
 def _emptiness(value: object) -> str:

@@ -59,26 +59,23 @@ def read_pieces(texts: Iterable[str], linker: MentionFinder, segmenter: Segmente
     number.default_factory = number.__len__
     line_end = number["\n"]
     lines = _SURROGATE.sub("\ufffd", "".join([f"{normalise_space(text)}\n" for text in texts]))
-    gaps: list[str] = []
-    line_ends: list[int] = []  # what each line end of the joined gaps stands for: the end of a text, or a mention
-    start = 0
-    for mention in linker.find(lines):
-        gap = lines[start : mention.start]
-        line_ends += [_TEXT_END] * gap.count("\n")
-        line_ends.append(number[lines[mention.start : mention.end], mention.entities])
-        gaps.append(gap)
-        start = mention.end
-    gaps.append(lines[start:])
-    line_ends += [_TEXT_END] * gaps[-1].count("\n")
+    mentions = linker.find(lines)
+    starts, ends = [mention.start for mention in mentions], [mention.end for mention in mentions]
+    kinds = [(lines[mention.start : mention.end], mention.entities) for mention in mentions]
+    text_ends = np.flatnonzero(code_points(lines) == ord("\n"))
+    # The gaps are cut as one text, a line end in the place of each mention. What each line end stands for, in order:
+    stands_for = np.full(len(text_ends) + len(mentions), _TEXT_END, dtype=np.int32)
+    stands_for[np.searchsorted(text_ends, starts) + np.arange(len(mentions))] = [number[kind] for kind in kinds]
+    gaps = [lines[start:end] for start, end in zip([0, *ends], [*starts, len(lines)], strict=True)]
     words = segmenter.cut("\n".join(gaps))
     ids = np.fromiter(map(number.__getitem__, words), dtype=np.int32, count=len(words))
-    ids[ids == line_end] = line_ends
+    ids[ids == line_end] = stands_for
     return _without_space(tuple(number), ids, code_points(lines.lower()))
 
 
 def _without_space(kinds: tuple[PieceKind, ...], ids: NDArray[np.int32], codes: NDArray[np.uint32]) -> Pieces:
     """Drops pieces of white space (the line end is one of them) and finds where each text ends."""
-    visible = np.array([not (isinstance(kind, str) and kind.isspace()) for kind in kinds] + [True])  # -1: a text's end
+    visible = np.array([type(kind) is not str or not kind.isspace() for kind in kinds] + [True])  # -1: a text's end
     ids = ids[visible[ids]]
     ends, code_ends = np.flatnonzero(ids == _TEXT_END), np.flatnonzero(codes == ord("\n"))
     renumbered = (np.cumsum(visible) - 1).astype(np.int32)

@@ -92,7 +92,8 @@ def _sessions(
         seen.add(session.id)
         report.sessions += 1
         report.turns += len(session.turns)
-        report.repairs += repairs
+        if repairs:
+            report.repairs += repairs
         yield session
 
 

@@ -52,9 +52,9 @@ def gather_knowledge(files: KnowledgeFiles) -> PreparedKnowledge:
     entities = {} if files.entities is None else read_entities(files.entities)
     word_list = None if files.vocabulary is None else read_vocabulary(files.vocabulary)
     known = () if word_list is None else word_list.entities
-    protected = frozenset((*entities, *(name for names in lexicon.values() for name in names)))
+    protected = dict.fromkeys((*entities, *(name for names in lexicon.values() for name in names)))
     types = {**dict.fromkeys((*known, *protected), "other"), **infer_types(triples), **entities}
-    cleaning = clean_aliases(aliases, types, protected=protected)
+    cleaning = clean_aliases(aliases, types, protected=protected.keys())
     knowledge = assemble_knowledge(triples, cleaning.kept, lexicon, entities, known)
     inventory = knowledge.inventory
     graph = Graph.from_triples(knowledge.triples, len(inventory), knowledge.relations)

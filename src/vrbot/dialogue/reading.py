@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrbot.dialogue.encoding import Pieces, merge_pieces, read_pieces
-from vrbot.dialogue.ragged import offsets_of
+from vrbot.dialogue.ragged import offsets_of, places_between
 from vrbot.dialogue.segment import Segmenter, open_segmenter
 from vrbot.dialogue.session import CATEGORIES, Session
 from vrbot.dialogue.splits import Labels
@@ -26,7 +25,7 @@ from vrbot.errors import UsageError
 from vrbot.knowledge.entities import Inventory
 from vrbot.knowledge.linking import Linker
 
-CHUNK_SESSIONS = 200
+CHUNK_SESSIONS = 500
 
 
 @dataclass(frozen=True)
@@ -39,17 +38,6 @@ class ReadSessions:
     pieces: Pieces
     labels: Labels
     unlinked: Counter[str]
-
-
-class _Remembered(dict[str, tuple[int, ...]]):
-    """The entities each label means, looked up once."""
-
-    def __init__(self, look_up: Callable[[str], tuple[int, ...]]) -> None:
-        self._look_up = look_up
-
-    def __missing__(self, label: str) -> tuple[int, ...]:
-        found = self[label] = self._look_up(label)
-        return found
 
 
 class SessionReader:
@@ -68,10 +56,6 @@ class SessionReader:
     @cached_property
     def segmenter(self) -> Segmenter:
         return open_segmenter(self.segmenter_name, self.segmenter_model)
-
-    @cached_property
-    def _label_entities(self) -> _Remembered:
-        return _Remembered(self.inventory.ids_of)
 
     def read(self, sessions: Sequence[Session]) -> ReadSessions:
         """Reads sessions; their texts in the order patient, physician, turn by turn."""
@@ -107,17 +91,22 @@ class SessionReader:
     def _entity_lists(
         self, labels: Sequence[tuple[str, ...] | None], unlinked: Counter[str]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]:
-        entities: list[int] = []
-        counts: list[int] = []
-        for names in labels:
-            found = [self._label_entities[name] for name in names or ()]
-            if not all(found):
-                unlinked.update(name for name in names or () if not self._label_entities[name])
-            distinct = dict.fromkeys(chain.from_iterable(found))
-            entities += distinct
-            counts.append(len(distinct))
+        """Entities of every turn, each once and in order; where each turn's begin; which turns are labelled."""
+        number: defaultdict[str, int] = defaultdict()
+        number.default_factory = number.__len__
+        given = np.array([number[name] for names in labels for name in names or ()], dtype=np.int64)
+        turn = np.repeat(np.arange(len(labels)), [len(names or ()) for names in labels])
+        meanings = [self.inventory.ids_of(name) for name in number]
+        occurrences = np.bincount(given, minlength=len(number)).tolist()
+        unlinked.update({n: k for n, k, ids in zip(number, occurrences, meanings, strict=True) if not ids})
+        starts = offsets_of(np.array([len(ids) for ids in meanings], dtype=np.int64))
+        places = places_between(starts[given], starts[given + 1])
+        entities = np.array([entity for ids in meanings for entity in ids], dtype=np.int64)[places.index]
+        turn = turn[places.row]
+        first = np.sort(np.unique(turn * len(self.inventory) + entities, return_index=True)[1])
         known = np.array([names is not None for names in labels], dtype=np.bool_)
-        return np.array(entities, dtype=np.int32), offsets_of(np.array(counts, dtype=np.int64)), known
+        counts = np.bincount(turn[first], minlength=len(labels))
+        return entities[first].astype(np.int32), offsets_of(counts), known
 
 
 def _line_of(session: Session) -> bytes:
@@ -132,7 +121,10 @@ def _line_of(session: Session) -> bytes:
         for turn in session.turns
     ]
     record = {"id": session.id, **session.extra, "turns": turns}
-    return (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return f"{_WRITER.encode(record)}\n".encode()
+
+
+_WRITER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def merge_sessions(parts: Sequence[ReadSessions]) -> ReadSessions:

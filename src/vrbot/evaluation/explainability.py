@@ -52,9 +52,7 @@ def explainability_scores(turns: Sequence[ScoredTurn], num_entities: int | None 
 
 
 def _mean(turns: Sequence[ScoredTurn], share: Callable[[ScoredTurn], float | None]) -> PooledScore:
-    return mean_score(
-        [None if turn.evidence is None or turn.prior.keywords is None else share(turn) for turn in turns]
-    )
+    return mean_score([None if turn.evidence is None or turn.prior.keywords is None else share(turn) for turn in turns])
 
 
 def _share(part: frozenset[int], whole: frozenset[int]) -> float | None:

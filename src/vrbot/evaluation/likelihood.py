@@ -16,13 +16,15 @@ def perplexity_score(turns: Sequence[ScoredTurn]) -> PooledScore:
 
     A reference of probability 0 makes it infinite, which is shown as "does not apply".
     """
-    known = [turn for turn in turns if turn.log_prob is not None and turn.num_log_prob_tokens is not None]
-    if any(turn.log_prob == -math.inf for turn in known):
-        known = []
-    counted = {id(turn) for turn in known}
-    log_probs = [turn.log_prob or 0.0 if id(turn) in counted else 0.0 for turn in turns]
-    tokens = [turn.num_log_prob_tokens or 0 if id(turn) in counted else 0 for turn in turns]
-    return PooledScore(dense_rows([log_probs, tokens]), _perplexity_of_sums, higher_is_better=False)
+    columns = [_log_prob_and_tokens(turn) for turn in turns]
+    rows = dense_rows([[log_prob for log_prob, _ in columns], [num_tokens for _, num_tokens in columns]])
+    return PooledScore(rows, _perplexity_of_sums, higher_is_better=False)
+
+
+def _log_prob_and_tokens(turn: ScoredTurn) -> tuple[float, int]:
+    if turn.log_prob is None or turn.num_log_prob_tokens is None:
+        return 0.0, 0
+    return turn.log_prob, turn.num_log_prob_tokens
 
 
 def _perplexity_of_sums(sums: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEU
 
 from vrbot.evaluation.pooling import Floats, PooledScore, dense_rows, mean_score
 

@@ -88,11 +88,12 @@ def _names_in(triples: Iterable[Triple]) -> Iterable[str]:
     return dict.fromkeys(name for triple in triples for name in (triple.head, triple.tail))
 
 
-def _renamed(triples: Iterable[Triple], folding: Folding) -> Iterable[Triple]:
+def _renamed(triples: Sequence[Triple], folding: Folding) -> Iterable[Triple]:
     """The triples between canonical names; a fact about a thing and itself (two names that were one) goes."""
+    canonical = {name: folding.canonical(name) for name in _names_in(triples)}
     for head, relation, tail in triples:
-        for new_head in folding.canonical(head):
-            for new_tail in folding.canonical(tail):
+        for new_head in canonical[head]:
+            for new_tail in canonical[tail]:
                 if new_head != new_tail:
                     yield Triple(new_head, relation, new_tail)
 

@@ -110,9 +110,9 @@ def read_entities(path: str | Path) -> dict[str, str]:
     """Entity types from a CSV file (entity,type and whatever else); a type outside `TYPES` counts as "other"."""
     source = Path(path)
     types: dict[str, str] = {}
-    for row in read_table(source, ("entity", "type")):
-        name = checked_name(row.fields["entity"], source, row.line, "entity")
-        given = checked_name(row.fields["type"], source, row.line, "type").lower()
+    for line, (entity, kind) in read_table(source, ("entity", "type")):
+        name = checked_name(entity, source, line, "entity")
+        given = checked_name(kind, source, line, "type").lower()
         types.setdefault(name, given if given in TYPES else "other")
     if not types:
         raise DataError(source, None, "file", "holds no entities", "give at least one entity,type row")
@@ -140,13 +140,12 @@ def read_vocabulary(path: str | Path) -> VocabularyFile:
     """Words and entities from a CSV file in the paper's form (Word,Is_know)."""
     source = Path(path)
     known: dict[str, bool] = {}
-    for row in read_table(source, ("word", "is_know")):
-        mark = row.fields["is_know"].strip()
+    for line, (word, mark) in read_table(source, ("word", "is_know")):
+        word, mark = word.strip(), mark.strip()
         if mark not in ("0", "1"):
-            raise DataError(source, row.line, "is_know", f"{shown(mark)} is neither 0 nor 1", "write 1 for an entity")
-        word = row.fields["word"].strip()
+            raise DataError(source, line, "is_know", f"{shown(mark)} is neither 0 nor 1", "write 1 for an entity")
         if mark == "1":
-            checked_name(word, source, row.line, "word")
+            checked_name(word, source, line, "word")
         if word:  # tokenisers leave white space and control characters among the words; only entities must be names
             known[word] = known.get(word, False) or mark == "1"
     return VocabularyFile(tuple(known), tuple(word for word, is_entity in known.items() if is_entity))

@@ -40,13 +40,14 @@ def broad_kind(entity_type: str | None) -> str | None:
 
 def infer_types(triples: Iterable[Triple]) -> dict[str, str]:
     """Every name's type by vote of its relations; ties go to the first in `TYPES`, no votes mean "other"."""
-    votes: dict[str, Counter[str]] = {}
-    for head, relation, tail in triples:
-        head_role, tail_role = ROLES.get(relation, (None, None))
-        for name, role in ((head, head_role), (tail, tail_role)):
-            counts = votes.setdefault(name, Counter())
+    facts = list(triples)
+    names = dict.fromkeys(name for fact in facts for name in (fact.head, fact.tail))
+    votes: dict[str, Counter[str]] = {name: Counter() for name in names}
+    for place in (0, 2):  # as head, as tail: each name and relation is counted before it votes
+        for (name, relation), count in Counter((fact[place], fact[1]) for fact in facts).items():
+            role = ROLES.get(relation, (None, None))[place // 2]
             if role is not None:
-                counts[role] += 1
+                votes[name][role] += count
     return {name: max(TYPES, key=lambda kind: counts[kind]) if counts else "other" for name, counts in votes.items()}
 
 

@@ -7,9 +7,9 @@ import io
 import json
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vrbot.errors import DataError
 
@@ -17,12 +17,11 @@ LONGEST_NAME = 500
 """Characters; a longer "name" is a sentence or a broken file."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One row of a table: its line in the file and its fields by column name (lower case)."""
+class Row(NamedTuple):
+    """One row of a table: its line in the file and its fields, in the order in which the columns were asked for."""
 
     line: int
-    fields: dict[str, str]
+    fields: tuple[str, ...]
 
 
 def read_text(path: Path) -> str:
@@ -64,7 +63,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_table(path: Path, required: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a CSV file whose header (in any case) holds the required columns; blank lines are skipped."""
+    """The rows of a CSV file whose header (in any case) holds the required columns, two or more; not blank lines."""
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -73,13 +72,14 @@ def read_table(path: Path, required: tuple[str, ...]) -> Iterator[Row]:
         if missing:
             fix = f"start the file with a header that has {','.join(required)}"
             raise DataError(path, 1, missing[0], f"no such column in the header {shown(','.join(header))}", fix)
+        wanted = itemgetter(*(header.index(column) for column in required))
         for cells in reader:
             if not cells:
                 continue
             if len(cells) != len(header):
                 problem = f"{len(cells)} fields instead of {len(header)}"
                 raise DataError(path, reader.line_num, "row", problem, "put fields with commas between double quotes")
-            yield Row(reader.line_num, dict(zip(header, cells, strict=True)))
+            yield Row(reader.line_num, wanted(cells))
     except csv.Error as error:
         raise DataError(path, reader.line_num, "csv", str(error), "repair the quoting of this line") from None
 
@@ -93,6 +93,8 @@ def checked_name(value: Any, path: Path, line: int | None, field: str) -> str:
         raise DataError(path, line, field, "the name is empty", "write a name or remove the row")
     if len(name) > LONGEST_NAME:
         raise DataError(path, line, field, f"the name has {len(name)} characters", f"use at most {LONGEST_NAME}")
+    if name.isprintable():  # the quick way for nearly all names
+        return name
     strange = next((character for character in name if unicodedata.category(character) in ("Cc", "Cs")), None)
     if strange is not None:
         problem = f"{shown(name)} holds the control character U+{ord(strange):04X}"

@@ -51,8 +51,12 @@ def without_duplicates(triples: Iterable[Triple]) -> TripleFile:
 
 
 def _csv_triples(path: Path) -> Iterator[Triple]:
-    for row in read_table(path, COLUMNS):
-        yield Triple(*(checked_name(row.fields[column], path, row.line, column) for column in COLUMNS))
+    checked: dict[str, str] = {}  # a graph repeats its names many times; each is checked where it first stands
+    for line, cells in read_table(path, COLUMNS):
+        for column, cell in zip(COLUMNS, cells, strict=True):
+            if cell not in checked:
+                checked[cell] = checked_name(cell, path, line, column)
+        yield Triple(*[checked[cell] for cell in cells])
 
 
 def _json_triples(path: Path) -> Iterator[Triple]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.session import CATEGORIES
+from vrbot.dialogue.splits import Split
 from vrbot.dialogue.vocabulary import BOS, PAD
 from vrbot.knowledge.graph import Graph
 from vrbot.knowledge.retrieval import SubgraphRetriever
@@ -28,14 +30,18 @@ from vrbot.model.detectors import (
 )
 from vrbot.model.fixed import Hidden, MentionTracker, Shown, SilentPolicy
 from vrbot.model.policy_network import InferenceEvidence, PolicyNetwork, PriorEvidence
+from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
 from vrbot.model.response_generator import ResponseGenerator
 from vrbot.model.spans import EntityTable, SpanReader, SpanWriter
 from vrbot.model.state_tracker import StateTracker
 from vrbot.model.subgraphs import SubgraphEncoder
 from vrbot.model.vrbot import VRBot
+from vrbot.nets.bags import CharacterBag, EntityBag, ngram_buckets
 from vrbot.nets.encoders import BidirectionalEncoder
 
 CATEGORY_SIZE = 32
+NGRAM_BUCKETS = 1 << 15
+BAG_SIZE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,7 @@ class World:
     entity_words: Tensor  # [E]
     graph: Graph
     entity_counts: Tensor  # [E]
+    rarity: Tensor  # [buckets] of character n-grams
 
     @property
     def num_entities(self) -> int:
@@ -58,18 +65,35 @@ class World:
 
 
 def world_of(corpus: Corpus) -> World:
-    """Counts are taken from the training responses."""
+    """Counts are taken from the training texts."""
     split = corpus.split("train")
-    offsets = split.texts.mention_offsets
-    counts = np.zeros(len(corpus.inventory.names), dtype=np.int64)
-    for start, stop in zip(offsets[1:-1:2].tolist(), offsets[2::2].tolist(), strict=True):
-        counts[np.unique(split.texts.mention_entities[start:stop])] += 1
     return World(
         len(corpus.vocabulary),
         torch.from_numpy(np.asarray(corpus.vocabulary.entity_word).astype(np.int64)),
         corpus.graph,
-        torch.from_numpy(counts),
+        _count_response_entities(split, len(corpus.inventory.names)),
+        _count_ngrams(split),
     )
+
+
+def _count_response_entities(split: Split, num_entities: int) -> Tensor:
+    """How many training responses name each entity [E]."""
+    offsets = split.texts.mention_offsets
+    counts = np.zeros(num_entities, dtype=np.int64)
+    for start, stop in zip(offsets[1:-1:2].tolist(), offsets[2::2].tolist(), strict=True):
+        counts[np.unique(split.texts.mention_entities[start:stop])] += 1
+    return torch.from_numpy(counts)
+
+
+def _count_ngrams(split: Split) -> Tensor:
+    """Inverse document frequency of the character n-gram buckets over the patients' and physicians' texts."""
+    seen = torch.zeros(NGRAM_BUCKETS, dtype=torch.long)
+    offsets, characters = split.texts.character_offsets.tolist(), split.texts.characters
+    for start, stop in itertools.pairwise(offsets):
+        text = torch.from_numpy(characters[start:stop].astype(np.int64)).unsqueeze(0)
+        buckets, exists = ngram_buckets(text, NGRAM_BUCKETS)
+        seen[buckets[exists].unique()] += 1
+    return ((len(offsets) + 1) / (seen + 1)).log() + 1.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +104,11 @@ class Assembly:
     action: bool = True
     graph: bool = True
     context: bool = True
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The kinds of label its parts can learn from."""
+        return (("state",) if self.state else ()) + (("category", "keywords") if self.action else ())
 
 
 def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Objective) -> VRBot:
@@ -94,7 +123,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         words=words,
         table=EntityTable(words, world.entity_words),
         categories=categories,
-        context_encoder=_context_encoder(config),
+        context_encoder=_context_encoder(config, world),
         response_encoder=BidirectionalEncoder(size, hidden),
         state_reader=SpanReader(size, hidden),
         keyword_reader=SpanReader(size, hidden),
@@ -104,7 +133,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         prior_policy=policy.prior(),
         inference_policy=policy.inference(),
         show_state=Shown() if assembly.state else Hidden(),
-        generator=ResponseGenerator(words, world.entity_words, CATEGORY_SIZE, hidden, network.dropout, BOS),
+        generator=build_generator(config, world, words),
         state_length=config.tracker.length,
         action_length=config.policy.length,
         dropout=network.dropout,
@@ -112,11 +141,25 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
     )
 
 
-def _context_encoder(config: Config) -> nn.Module:
+def build_generator(config: Config, world: World, words: nn.Embedding) -> ResponseGenerator:
+    network = config.network
+    cell = (ReadingsFed if network.readings == "fed" else ReadingsLate)(network.embedding_size, network.hidden_size)
+    return ResponseGenerator(
+        words, world.entity_words, CATEGORY_SIZE, network.hidden_size, network.dropout, BOS, cell
+    )
+
+
+def _context_encoder(config: Config, world: World) -> nn.Module:
     network = config.network
     if network.memory == "carried":
         return CarriedContextEncoder(network.embedding_size, network.hidden_size)
-    return SessionContextEncoder(network.embedding_size, network.hidden_size, network.dropout)
+    return SessionContextEncoder(
+        network.embedding_size,
+        network.hidden_size,
+        network.dropout,
+        CharacterBag(world.rarity, BAG_SIZE),
+        EntityBag(world.num_entities, BAG_SIZE),
+    )
 
 
 def _tracker(config: Config, evidence_sizes: tuple[int, ...]) -> StateTracker:

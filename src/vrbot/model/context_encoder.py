@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from vrbot.dialogue.batching import TurnInputs, TurnLayout
 from vrbot.nets.attention import AdditiveAttention
+from vrbot.nets.bags import CharacterBag, EntityBag
 from vrbot.nets.encoders import BidirectionalEncoder, Encoded
 
 Context = Encoded
@@ -37,9 +38,10 @@ class CarriedContextEncoder(nn.Module):
         """Embedded contexts [N, T, D] -> H_t and h^c_t of every turn."""
         carried: Tensor | None = None
         parts: list[Encoded] = []
-        for start, stop in layout.turns():
-            begin = None if carried is None else carried[: stop - start]
-            read = self.encoder(embedded[start:stop], inputs.context_lengths[start:stop], begin)
+        sizes = layout.turn_sizes
+        for now, lengths in zip(embedded.split(sizes), inputs.context_lengths.split(sizes), strict=True):
+            begin = None if carried is None else carried[: len(now)]
+            read = self.encoder(now, lengths, begin)
             summary = self.attention(read.summary, read.tokens, read.mask)
             carried = summary.detach()
             parts.append(Encoded(read.tokens, read.mask, summary))
@@ -47,35 +49,47 @@ class CarriedContextEncoder(nn.Module):
 
 
 class SessionContextEncoder(nn.Module):
-    """All turns are read at once; a second GRU over the turns' summaries carries the whole history, with gradient.
+    """All turns are read at once; what was said before reaches a turn's summary in two ways, both with gradient.
 
-    The two utterances are told apart by a learned speaker vector.
+    A second GRU runs over the turns' vectors; and bags of characters and of entities (told apart by speaker) add up
+    along the session, so that the summary knows the whole history however long it is.
     """
 
-    def __init__(self, embedding_size: int, hidden_size: int, dropout: float) -> None:
+    def __init__(
+        self, embedding_size: int, hidden_size: int, dropout: float, characters: CharacterBag, entities: EntityBag
+    ) -> None:
         super().__init__()
         self.encoder = BidirectionalEncoder(embedding_size, hidden_size)
         self.attention = AdditiveAttention(hidden_size, hidden_size, hidden_size)
-        self.session = nn.GRUCell(2 * hidden_size, hidden_size)
-        self.combine = nn.Linear(3 * hidden_size, hidden_size)
+        self.characters, self.entities = characters, entities
+        bags = characters.size + entities.size
+        self.session = nn.GRUCell(2 * hidden_size + bags, hidden_size)
+        self.combine = nn.Linear(3 * hidden_size + 2 * bags, hidden_size)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, inputs: TurnInputs, layout: TurnLayout) -> Context:
         read = self.encoder(embedded, inputs.context_lengths)
         attended = self.attention(read.summary, read.tokens, read.mask)
-        highest = read.tokens.masked_fill(~read.mask.unsqueeze(-1), -1.0).amax(dim=1)
-        turn = self.dropout(torch.cat((attended, highest), dim=-1))  # [N, 2H]
-        history = self._along_turns(turn, layout)
-        summary = torch.tanh(self.combine(torch.cat((turn, history), dim=-1)))
+        highest = read.tokens.masked_fill(~read.mask.unsqueeze(-1), -2.0).amax(dim=1)  # two states added are above -2
+        bags = torch.cat(
+            (self.characters(inputs.characters), self.entities(inputs.mention_entities, inputs.patient_mentions)), dim=-1
+        )
+        turn = self.dropout(torch.cat((attended, highest, bags), dim=-1))
+        history, heap = self._along_turns(turn, bags, layout)
+        summary = torch.tanh(self.combine(torch.cat((turn, history, self.dropout(heap)), dim=-1)))
         return Encoded(read.tokens, read.mask, summary)
 
-    def _along_turns(self, turn: Tensor, layout: TurnLayout) -> Tensor:
+    def _along_turns(self, turn: Tensor, bags: Tensor, layout: TurnLayout) -> tuple[Tensor, Tensor]:
+        """States of the session GRU [N, H], and the bags of all turns so far added up [N, 2H]."""
         memory = turn.new_zeros(layout.num_sessions, self.session.hidden_size)
-        states = []
-        for start, stop in layout.turns():
-            memory = self.session(turn[start:stop], memory[: stop - start])
+        heap = torch.zeros_like(bags[: layout.num_sessions])
+        states, heaps = [], []
+        for now, bag in zip(turn.split(layout.turn_sizes), bags.split(layout.turn_sizes), strict=True):
+            memory = self.session(now, memory[: len(now)])
+            heap = heap[: len(now)] + bag
             states.append(memory)
-        return torch.cat(states)
+            heaps.append(heap)
+        return torch.cat(states), torch.cat(heaps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +102,11 @@ class Mentions:
 
     def select(self, rows: Tensor | slice) -> Mentions:
         return Mentions(self.entities[rows], self.vectors[rows], self.mask[rows])
+
+    def split(self, sizes: list[int]) -> list[Mentions]:
+        """Consecutive groups of rows; one gradient for all of them."""
+        parts = zip(self.entities.split(sizes), self.vectors.split(sizes), self.mask.split(sizes), strict=True)
+        return [Mentions(*part) for part in parts]
 
     def and_also(self, other: Mentions) -> Mentions:
         """Both, this one's first."""

@@ -28,6 +28,10 @@ class Action:
     category: Tensor
     keywords: Span
 
+    def followed_by(self, other: Action) -> Action:
+        """The rows of both."""
+        return Action(torch.cat((self.category, other.category)), self.keywords.followed_by(other.keywords))
+
     def select(self, rows: Tensor) -> Action:
         return Action(self.category[rows], self.keywords.select(rows))
 

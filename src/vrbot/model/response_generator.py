@@ -13,10 +13,15 @@ from torch import Tensor, nn
 
 from vrbot.model.context_encoder import Context
 from vrbot.model.policy_network import Action
+from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
 from vrbot.model.spans import Span
-from vrbot.nets.attention import DotAttention, Memory
+from vrbot.nets.attention import Memory
 from vrbot.nets.copying import merge_copies, target_log_prob
 from vrbot.nets.encoders import Encoded
+from vrbot.nets.vocabulary_scores import target_and_total
+
+
+ROWS_AT_ONCE = 96
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +34,17 @@ class Conditions:
     state_read: Encoded
     action: Action
     keywords_read: Encoded
+
+    def followed_by(self, other: Conditions) -> Conditions:
+        """The rows of both."""
+        return Conditions(
+            torch.cat((self.context_words, other.context_words)),
+            self.context.followed_by(other.context),
+            self.state.followed_by(other.state),
+            self.state_read.followed_by(other.state_read),
+            self.action.followed_by(other.action),
+            self.keywords_read.followed_by(other.keywords_read),
+        )
 
     def select(self, rows: Tensor) -> Conditions:
         return Conditions(
@@ -77,17 +93,19 @@ class ResponseGenerator(nn.Module):
     word_entity: Tensor
 
     def __init__(
-        self, words: nn.Embedding, entity_words: Tensor, category_size: int, hidden_size: int, dropout: float, bos: int
+        self,
+        words: nn.Embedding,
+        entity_words: Tensor,
+        category_size: int,
+        hidden_size: int,
+        dropout: float,
+        bos: int,
+        cell: ReadingsFed | ReadingsLate,
     ) -> None:
         super().__init__()
-        size = words.embedding_dim
-        self.words, self.bos = words, bos
+        self.words, self.bos, self.cell = words, bos, cell
         self.begin = nn.Linear(3 * hidden_size + category_size, hidden_size)
-        self.attentions = nn.ModuleList(DotAttention(hidden_size, hidden_size, hidden_size) for _ in range(3))
-        self.gates_of_word = nn.Linear(size, 3 * hidden_size, bias=False)
-        self.gates_of_readings = nn.Linear(3 * hidden_size, 3 * hidden_size)
-        self.gates_of_hidden = nn.Linear(hidden_size, 3 * hidden_size)
-        self.output = nn.Linear(hidden_size, size)
+        self.output = nn.Linear(hidden_size, words.embedding_dim)
         self.output_bias = nn.Parameter(torch.zeros(words.num_embeddings))
         self.copy_query = nn.Linear(hidden_size, hidden_size, bias=False)
         self.dropout = nn.Dropout(dropout)
@@ -102,79 +120,58 @@ class ResponseGenerator(nn.Module):
         return DecoderState(torch.tanh(self.begin(torch.cat(parts, dim=-1))), self._memory(given))
 
     def log_prob(self, given: Conditions, categories: Tensor, response: Tensor, lengths: Tensor) -> Tensor:
-        """Log p(R | ...) of each row [N], in nats; rows without a response give 0."""
-        order = lengths.argsort(descending=True, stable=True)
-        order = order[: int((lengths > 0).sum())]
-        if len(order) == 0:
-            return self.output_bias.sum() * lengths.new_zeros(len(lengths)).float()
-        given, categories, response = given.select(order), categories[order], response[order]
-        active = (lengths[order][None, :] > torch.arange(response.shape[1], device=response.device)[:, None]).sum(1).tolist()
+        """Log p(R | ...) of each row [N], in nats; rows without a response give 0.
+
+        Rows are taken longest first, a block at a time, so that little padding is computed.
+        """
+        order = lengths.argsort(descending=True, stable=True)[: int((lengths > 0).sum())]
+        total = torch.zeros(len(lengths), device=response.device)
+        for rows in order.split(ROWS_AT_ONCE) if len(order) else ():
+            words = response[rows, : int(lengths[rows[0]])]
+            per_word, row = self._word_log_probs(given.select(rows), categories[rows], words, lengths[rows])
+            total = total.index_add(0, rows[row], per_word)
+        return total
+
+    def _word_log_probs(
+        self, given: Conditions, categories: Tensor, response: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Log probability of every real word [P], and the row it stands in [P]."""
         start = self.initial(given, categories)
-        states = self._states(start, response, active)
-        row = torch.cat([torch.arange(n, device=response.device) for n in active])
-        step = torch.repeat_interleave(torch.arange(len(active), device=response.device), torch.tensor(active))
-        per_word = self._target_log_probs(states, row, step, response, given, start.memory)
-        total = torch.zeros(len(lengths), dtype=per_word.dtype, device=per_word.device)
-        return total.index_add(0, order[row], per_word)
+        first = torch.full_like(response[:, :1], self.bos)
+        fed = self.dropout(self.words(torch.cat((first, response[:, :-1]), dim=1)))
+        outputs = self.cell.along(start.hidden, fed, lengths, start.memory.readings)  # [N, R, H]
+        there = torch.arange(response.shape[1], device=response.device) < lengths.unsqueeze(1)
+        row, step = there.nonzero(as_tuple=True)
+        return self._target_log_probs(outputs, row, step, response, given, start.memory), row
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Log probabilities of the next word [R, V] after the tokens [R]; several rows per item are side by side."""
         items = len(state.memory.copy_mask)
-        gates = self.gates_of_word(self.words(tokens))
-        hidden = self._advance(state.hidden, gates, state.memory, items)
-        vectors = self.output(hidden)
-        generation = (vectors @ self.words.weight.T + self.output_bias).unflatten(0, (items, -1))
-        scores = self._copy_scores(hidden.unflatten(0, (items, -1)), state.memory)
-        log_probs = merge_copies(generation, scores, state.memory.copy_words)
-        return log_probs.flatten(0, 1), DecoderState(hidden, state.memory)
-
-    def _states(self, start: DecoderState, response: Tensor, active: list[int]) -> Tensor:
-        """Decoder states of the real positions, step by step [P, H]; rows stand longest first."""
-        first = torch.full_like(response[:, :1], self.bos)
-        fed = torch.cat((first, response[:, :-1]), dim=1)
-        gates = self.gates_of_word(self.dropout(self.words(fed)))  # [N, R, 3H]
-        hidden, states = start.hidden, []
-        for position, rows in enumerate(active):
-            if rows == 0:
-                break
-            memory = _first_rows(start.memory, rows)
-            hidden = self._advance(hidden[:rows], gates[:rows, position], memory, rows)
-            states.append(hidden)
-        return torch.cat(states)
-
-    def _advance(self, hidden: Tensor, word_gates: Tensor, memory: ReplyMemory, items: int) -> Tensor:
-        """One GRU step on [b^h; b^s; b^a; e]: what the last state reads, and the last word."""
-        query = hidden.unflatten(0, (items, -1))
-        readings = [
-            attention.read(query, part)  # type: ignore[operator]
-            for attention, part in zip(self.attentions, memory.readings, strict=True)
-        ]
-        read = self.gates_of_readings(torch.cat(readings, dim=-1).flatten(0, 1))
-        from_input = (word_gates + read).chunk(3, dim=-1)
-        from_hidden = self.gates_of_hidden(hidden).chunk(3, dim=-1)
-        reset = torch.sigmoid(from_input[0] + from_hidden[0])
-        update = torch.sigmoid(from_input[1] + from_hidden[1])
-        candidate = torch.tanh(from_input[2] + reset * from_hidden[2])
-        return torch.lerp(candidate, hidden, update)
+        advanced = self.cell.advance(state.hidden, self.words(tokens), state.memory.readings)
+        generation = self.output(advanced.output) @ self.words.weight.T + self.output_bias
+        scores = self._copy_scores(advanced.output.unflatten(0, (items, -1)), state.memory)
+        log_probs = merge_copies(generation.unflatten(0, (items, -1)), scores, state.memory.copy_words)
+        return log_probs.flatten(0, 1), DecoderState(advanced.hidden, state.memory)
 
     def _target_log_probs(
-        self, states: Tensor, row: Tensor, step: Tensor, response: Tensor, given: Conditions, memory: ReplyMemory
+        self, outputs: Tensor, row: Tensor, step: Tensor, response: Tensor, given: Conditions, memory: ReplyMemory
     ) -> Tensor:
+        """Log probability of every real word [P]; only those positions are projected to the vocabulary."""
         target = response[row, step]  # [P]
-        logits = self.output(self.dropout(states)) @ self.words.weight.T + self.output_bias  # [P, V]
-        target_logit = logits.gather(1, target.unsqueeze(1)).squeeze(1)
-        padded = states.new_zeros(*response.shape, states.shape[-1]).index_put((row, step), states)
-        scores = self._copy_scores(padded, memory)[row, step]  # [P, J]
-        match = self._copy_match(target, row, given)
-        return target_log_prob(target_logit, logits.logsumexp(dim=-1), scores, match)
+        vectors = self.output(self.dropout(outputs[row, step]))
+        target_logit, total = target_and_total(vectors, self.words.weight, self.output_bias, target)
+        scores = self._copy_scores(outputs, memory)[row, step]  # [P, J]
+        match = self._copy_match(response, given)[row, step]
+        return target_log_prob(target_logit, total, scores, match)
 
-    def _copy_match(self, target: Tensor, row: Tensor, given: Conditions) -> Tensor:
-        """How far each slot holds the target word [P, J]; spans hold a word as far as their weights say."""
-        entity = self.word_entity[target]
+    def _copy_match(self, response: Tensor, given: Conditions) -> Tensor:
+        """How far each slot holds each target word [N, R, J]; spans hold a word as far as their weights say."""
+        entity = self.word_entity[response]  # [N, R]; E where the word is no entity, and no span holds that
         is_entity = (entity < len(self.entity_words)).unsqueeze(-1)
-        parts = [(given.context_words[row] == target.unsqueeze(-1)).float()]
+        parts = [(given.context_words.unsqueeze(1) == response.unsqueeze(-1)).float()]
         for span in (given.state, given.action.keywords):
-            parts.append(span.weights[row, :, entity] * is_entity)
+            index = entity.unsqueeze(1).expand(-1, span.weights.shape[1], -1)
+            parts.append(span.weights.gather(2, index).transpose(1, 2) * is_entity)
         return torch.cat(parts, dim=-1)
 
     def _copy_scores(self, states: Tensor, memory: ReplyMemory) -> Tensor:
@@ -187,17 +184,8 @@ class ResponseGenerator(nn.Module):
         spans = (given.state, given.action.keywords)
         words = [self.entity_words[span.ids.clamp_max(len(self.entity_words) - 1)] for span in spans]
         return ReplyMemory(
-            tuple(
-                attention.memory(part.tokens, part.mask)  # type: ignore[operator]
-                for attention, part in zip(self.attentions, parts, strict=True)
-            ),
+            tuple(Memory(part.tokens, part.mask) for part in parts),
             torch.cat([part.tokens for part in parts], dim=1),
             torch.cat([part.mask for part in parts], dim=1),
             torch.cat((given.context_words, *words), dim=1),
         )
-
-
-def _first_rows(memory: ReplyMemory, rows: int) -> ReplyMemory:
-    """Views of the first rows; nothing is copied."""
-    readings = tuple(Memory(m.keys[:rows], m.values[:rows], m.mask[:rows]) for m in memory.readings)
-    return ReplyMemory(readings, memory.copy_vectors[:rows], memory.copy_mask[:rows], memory.copy_words[:rows])

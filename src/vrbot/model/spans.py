@@ -38,6 +38,10 @@ class Span:
         """True where a position names an entity [N, L]."""
         return self.ids != self.weights.shape[-1] - 1
 
+    def followed_by(self, other: Span) -> Span:
+        """The rows of both."""
+        return Span(torch.cat((self.weights, other.weights)))
+
     def select(self, rows: Tensor | slice) -> Span:
         return Span(self.weights[rows])
 
@@ -180,6 +184,11 @@ class Clamp:
 
     rows: Tensor
     span: Span
+
+    def split(self, sizes: list[int]) -> list[Clamp]:
+        """Consecutive groups of rows."""
+        parts = zip(self.rows.split(sizes), self.span.weights.split(sizes), strict=True)
+        return [Clamp(rows, Span(weights)) for rows, weights in parts]
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,9 +31,6 @@ class Heard:
     mentions: Mentions
     table: Tensor  # [E+1, D]
 
-    def select(self, rows: Tensor | slice) -> Heard:
-        return Heard(self.words[rows], self.context.select(rows), self.mentions.select(rows), self.table)
-
 
 @dataclass(frozen=True, eq=False)
 class HeardResponse:
@@ -41,9 +38,6 @@ class HeardResponse:
 
     encoded: Encoded
     mentions: Mentions
-
-    def select(self, rows: Tensor | slice) -> HeardResponse:
-        return HeardResponse(self.encoded.select(rows), self.mentions.select(rows))
 
 
 class VRBot(nn.Module):
@@ -107,11 +101,11 @@ class VRBot(nn.Module):
         """S_0: nothing is known."""
         return span_of(torch.zeros(num_rows, 0, dtype=torch.long, device=device), self.state_length, self.table.num_entities)
 
-    def recall(self, previous: Span, heard: Heard) -> tuple[Encoded, Mentions]:
+    def recall(self, previous: Span, mentions: Mentions, table: Tensor) -> tuple[Encoded, Mentions]:
         """The previous state read, and all that the next one can copy: it first, then the context's mentions."""
-        read: Encoded = self.state_reader(previous, heard.table)
+        read: Encoded = self.state_reader(previous, table)
         held = Mentions(previous.ids.clamp_max(self.table.num_entities - 1), read.tokens, previous.mask)
-        return read, held.and_also(heard.mentions)
+        return read, held.and_also(mentions)
 
     def policy_evidence(self, heard: Heard, state: Span, response: HeardResponse | None = None) -> PolicyEvidence:
         """What the policy networks reason from: with a response for the inference policy, with the graph otherwise."""
@@ -149,12 +143,12 @@ class VRBot(nn.Module):
     def track(self, heard: Heard, layout: TurnLayout) -> Span:
         """The prior tracker's states along each session; every turn builds on the tracker's own last state."""
         previous = self.first_state(layout.num_sessions, heard.words.device)
-        spans = []
-        for start, stop in layout.turns():
-            now = heard.select(slice(start, stop))
-            read, mentions = self.recall(previous.select(slice(0, stop - start)), now)
-            evidence = (now.context.summary, read.summary)
-            previous = self.prior_tracker.write(evidence, self.state_length, mentions, heard.table, one_hot_choice).span  # type: ignore[operator]
+        sizes, spans = layout.turn_sizes, []
+        for summary, mentioned in zip(heard.context.summary.split(sizes), heard.mentions.split(sizes), strict=True):
+            read, mentions = self.recall(previous.select(slice(0, len(summary))), mentioned, heard.table)
+            previous = self.prior_tracker.write(  # type: ignore[operator]
+                (summary, read.summary), self.state_length, mentions, heard.table, one_hot_choice
+            ).span
             spans.append(previous.weights)
         return Span(torch.cat(spans))
 

@@ -1,4 +1,4 @@
-"""Attention over memories whose keys are projected once, however many queries follow.
+"""Attention over memories.
 
 Letters: N rows, T memory slots, Q queries per row, H hidden size.
 """
@@ -16,37 +16,32 @@ from vrbot.probability.category import masked_log_softmax
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What can be read: keys and values [N, T, H], and which slots exist [N, T]."""
+    """What can be read: values [N, T, H], and which slots exist [N, T]."""
 
-    keys: Tensor
     values: Tensor
     mask: Tensor
 
-    def select(self, rows: Tensor) -> Memory:
+    def select(self, rows: Tensor | slice) -> Memory:
         """The memory of these rows only."""
-        return Memory(self.keys[rows], self.values[rows], self.mask[rows])
+        return Memory(self.values[rows], self.mask[rows])
 
 
 class DotAttention(nn.Module):
-    """Scaled dot products of a projected query with projected keys; reading nothing is always possible.
+    """Scaled dot products of a projected query with the values themselves; reading nothing is always possible.
 
-    A learned null slot with the value zero takes part, so that a row whose memory is empty reads zeros.
+    A learned null slot with the value zero takes part, so that a row whose memory is empty reads zeros. The key
+    projection is folded into the query's: (K v) . (Q b) = v . (K'Q b), so a memory costs nothing to prepare.
     """
 
-    def __init__(self, query_size: int, memory_size: int, key_size: int) -> None:
+    def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
-        self.project_query = nn.Linear(query_size, key_size, bias=False)
-        self.project_key = nn.Linear(memory_size, key_size, bias=False)
-        self.null_key = nn.Parameter(torch.zeros(key_size))
-
-    def memory(self, values: Tensor, mask: Tensor) -> Memory:
-        """Values [N, T, H] with their keys, ready to be read."""
-        return Memory(self.project_key(values), values, mask)
+        self.project_query = nn.Linear(query_size, memory_size, bias=False)
+        self.null_key = nn.Parameter(torch.zeros(memory_size))
 
     def read(self, query: Tensor, memory: Memory) -> Tensor:
         """Queries [N, Q, H] -> what they read [N, Q, H]."""
         projected = self.project_query(query) / math.sqrt(self.null_key.shape[0])
-        scores = torch.bmm(projected, memory.keys.transpose(1, 2))  # [N, Q, T]
+        scores = torch.bmm(projected, memory.values.transpose(1, 2))  # [N, Q, T]
         scores = scores.masked_fill(~memory.mask.unsqueeze(1), -math.inf)
         null = (projected @ self.null_key).unsqueeze(-1)
         weights = torch.cat((scores, null), dim=-1).softmax(dim=-1)[..., :-1]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,38 +16,52 @@ class Encoded:
     mask: Tensor
     summary: Tensor
 
+    def followed_by(self, other: Encoded) -> Encoded:
+        """The rows of both, which have the same number of positions."""
+        pairs = zip((self.tokens, self.mask, self.summary), (other.tokens, other.mask, other.summary), strict=True)
+        return Encoded(*(torch.cat(pair) for pair in pairs))
+
     def select(self, rows: Tensor | slice) -> Encoded:
         """These rows only."""
         return Encoded(self.tokens[rows], self.mask[rows], self.summary[rows])
 
 
 class BidirectionalEncoder(nn.Module):
-    """A GRU in both directions whose states are added, so that a token's vector has the hidden size."""
+    """A GRU in each direction, their states added, so that a token's vector has the hidden size.
+
+    The rows are turned round by hand and padding is run over: on a CPU that is several times faster to train than
+    packed sequences, whose every step costs a gradient of the full size.
+    """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
+        self.onward = nn.GRU(input_size, hidden_size, batch_first=True)
+        self.backward_looking = nn.GRU(input_size, hidden_size, batch_first=True)
         self.hidden_size = hidden_size
-        self.gru = nn.GRU(input_size, hidden_size, batch_first=True, bidirectional=True)
 
     def forward(self, inputs: Tensor, lengths: Tensor, start: Tensor | None = None) -> Encoded:
         """Inputs [N, T, D] of the given lengths [N]; both directions begin at `start` [N, H] (zeros if none).
 
         The summary adds the last state of each direction; rows of length 0 give zeros.
         """
-        positions = inputs.shape[1]
-        mask = torch.arange(positions, device=inputs.device)[None, :] < lengths[:, None]
-        if positions == 0:
-            return Encoded(inputs.new_zeros(len(inputs), 0, self.hidden_size), mask, self._nothing(inputs))
-        packed = pack_padded_sequence(inputs, lengths.clamp_min(1).cpu(), batch_first=True, enforce_sorted=False)
-        begin = None if start is None else start.unsqueeze(0).expand(2, -1, -1).contiguous()
-        outputs, last = self.gru(packed, begin)
-        states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=positions)
-        tokens = states[..., : self.hidden_size] + states[..., self.hidden_size :]
-        present = (lengths > 0).unsqueeze(-1)
-        return Encoded(tokens * mask.unsqueeze(-1), mask, last.sum(dim=0) * present)
+        positions = torch.arange(inputs.shape[1], device=inputs.device)[None, :]
+        mask = positions < lengths[:, None]
+        if inputs.shape[1] == 0:
+            nothing = inputs.new_zeros(len(inputs), self.hidden_size)
+            return Encoded(nothing.unsqueeze(1)[:, :0], mask, nothing)
+        turned = torch.where(mask, lengths[:, None] - 1 - positions, positions)  # [N, T]
+        begin = None if start is None else start.unsqueeze(0)
+        onward, _ = self.onward(inputs, begin)
+        backward, _ = self.backward_looking(_rearranged(inputs, turned), begin)
+        last = (lengths - 1).clamp_min(0)[:, None]
+        summary = (_rearranged(onward, last) + _rearranged(backward, last)).squeeze(1)
+        tokens = (onward + _rearranged(backward, turned)) * mask.unsqueeze(-1)
+        return Encoded(tokens, mask, summary * (lengths > 0).unsqueeze(-1))
 
-    def _nothing(self, inputs: Tensor) -> Tensor:
-        return inputs.new_zeros(len(inputs), self.hidden_size)
+
+def _rearranged(vectors: Tensor, positions: Tensor) -> Tensor:
+    """The vectors [N, T, H] at these positions [N, Q]."""
+    return vectors.gather(1, positions.unsqueeze(-1).expand(-1, -1, vectors.shape[-1]))
 
 
 class SpanEncoder(nn.Module):

@@ -5,7 +5,8 @@ Letters: N rows, C categories, E entities.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from vrbot.dialogue.batching import TurnTargets
 from vrbot.model.policy_network import Action, ActionClamp
 from vrbot.model.spans import Clamp, Span, span_of
 
+LABEL_KINDS = ("state", "category", "keywords")
 
 @dataclass(frozen=True, eq=False)
 class KnownLatents:
@@ -33,6 +35,11 @@ class KnownLatents:
     @property
     def action_clamp(self) -> ActionClamp:
         return ActionClamp(self.category_known, self.category, Clamp(self.keywords_known, self.keywords))
+
+    def only(self, kinds: Collection[str]) -> KnownLatents:
+        """As if labels of no other kind were there."""
+        others = [f"{kind}_known" for kind in LABEL_KINDS if kind not in kinds]
+        return replace(self, **{name: torch.zeros_like(getattr(self, name)) for name in others})
 
     @property
     def action(self) -> Action:

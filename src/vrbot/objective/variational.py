@@ -7,7 +7,9 @@ Letters: N rows (turns), B sessions, L span positions, E entities.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -16,10 +18,11 @@ from vrbot.config import ObjectiveSettings
 from vrbot.dialogue.batching import SessionBatch, TurnLayout
 from vrbot.model.contract import BatchLoss, Moment
 from vrbot.model.policy_network import Action, ActionScores
+from vrbot.model.response_generator import Conditions
 from vrbot.model.spans import Choose, Span
 from vrbot.model.vrbot import Heard, HeardResponse, VRBot
 from vrbot.objective.bounds import action_bound, joint_bound, state_bound
-from vrbot.objective.labels import KnownLatents, known_latents
+from vrbot.objective.labels import LABEL_KINDS, KnownLatents, known_latents
 from vrbot.probability.annealing import Exponential, free_bits
 from vrbot.probability.category import chosen_log_prob, divergence, relaxed_sample
 from vrbot.probability.span import SpanDistribution
@@ -47,9 +50,11 @@ class ActionPass:
 class VariationalObjective:
     """L_s in the first stage, L_s + L_a in the second (or L_joint throughout), and the label terms."""
 
-    def __init__(self, settings: ObjectiveSettings, preference: Tensor) -> None:
-        """`preference` [E] is the order in which the keywords of a label are named."""
-        self.settings, self.preference = settings, preference
+    def __init__(
+        self, settings: ObjectiveSettings, preference: Tensor, labels: Collection[str] = LABEL_KINDS
+    ) -> None:
+        """`preference` [E] is the order in which the keywords of a label are named; `labels` are the kinds to use."""
+        self.settings, self.preference, self.labels = settings, preference, labels
         self.temperature = Exponential(
             settings.temperature_start, settings.temperature_end, settings.temperature_steps
         )
@@ -63,11 +68,11 @@ class VariationalObjective:
             model.action_length,
             self.preference.to(heard.table.device),
             model.categories.num_embeddings,
-        )
+        ).only(self.labels)
         choose = self._chooser(moment)
         states = self._state_pass(model, heard, response, known, batch.layout, choose)
         terms = self._terms(model, batch, heard, response, known, states, choose, moment)
-        return self._total(batch, terms, known)
+        return self._total(batch, terms, known, moment)
 
     def _chooser(self, moment: Moment) -> Choose:
         temperature = self.temperature.value(moment.step)
@@ -89,19 +94,25 @@ class VariationalObjective:
     ) -> StatePass:
         """S^q turn by turn, then the prior along it in one go; no gradient passes from turn to turn."""
         previous = model.first_state(layout.num_sessions, heard.words.device)
+        sizes = layout.turn_sizes
+        turns = zip(
+            heard.context.summary.split(sizes),
+            heard.mentions.split(sizes),
+            response.encoded.summary.split(sizes),
+            known.state_clamp.split(sizes),
+            strict=True,
+        )
         spans, before, posterior, prior = [], [], [], []
-        for start, stop in layout.turns():
-            rows = slice(start, stop)
-            now, said = heard.select(rows), response.encoded.select(rows)
-            previous = Span(previous.select(slice(0, stop - start)).weights.detach())
-            read, mentions = model.recall(previous, now)
-            clamp = type(known.state_clamp)(known.state_known[rows], known.state.select(rows))
-            evidence = (now.context.summary, read.summary)
+        for summary, mentioned, said, clamp in turns:
+            previous = Span(previous.weights[: len(summary)].detach())
+            read, mentions = model.recall(previous, mentioned, heard.table)
+            evidence = (summary, read.summary)
             drawn = model.inference_tracker.write(  # type: ignore[operator]
-                (*evidence, said.summary), model.state_length, mentions, heard.table, choose, clamp
+                (*evidence, said), model.state_length, mentions, heard.table, choose, clamp
             )
             before.append(previous.weights)
-            prior.append(model.prior_tracker.score_along(evidence, drawn.span, mentions, heard.table))  # type: ignore[operator]
+            along = self._as_given(drawn.span)
+            prior.append(model.prior_tracker.score_along(evidence, along, mentions, heard.table))  # type: ignore[operator]
             posterior.append(drawn.log_probs)
             spans.append(drawn.span.weights)
             previous = drawn.span
@@ -121,27 +132,27 @@ class VariationalObjective:
         """Every term of the bounds and the labels, [N] each."""
         terms = {"kl_state": self._kl_spans(states.posterior, states.prior, self.settings.free_bits_state, moment)}
         if self.settings.bound == "joint":
-            actions = self._action_pass(model, heard, response, known, states.state, choose)
-            terms["reconstruction"] = self._reconstruct(model, batch, heard, states.state, actions.action)
+            seen = self._as_given(states.state)
+            actions = self._action_pass(model, heard, response, known, states.state, seen, choose)
+            given = {"reconstruction": model.conditions(heard, states.state, actions.action)}
         else:
             evidence = model.policy_evidence(heard, states.state)
             guess = model.prior_policy.write(evidence, model.action_length, choose, choose)  # type: ignore[operator]
-            terms["reconstruction_state"] = self._reconstruct(model, batch, heard, states.state, guess.action)
+            given = {"reconstruction_state": model.conditions(heard, states.state, guess.action)}
             actions = None
-            if moment.stage > 1 or bool(known.keywords_known.any()):
+            if moment.stage > 1 or bool((known.keywords_known | known.category_known).any()):
                 drawn = self._draw_prior_state(model, heard, states, known, choose)
-                actions = self._action_pass(model, heard, response, known, drawn, choose)
-                terms["reconstruction_action"] = self._reconstruct(model, batch, heard, drawn, actions.action)
+                actions = self._action_pass(model, heard, response, known, drawn, drawn, choose)
+                given["reconstruction_action"] = model.conditions(heard, drawn, actions.action)
         if actions is not None:
-            terms["kl_action"] = self._kl_actions(actions, moment)
-        terms |= _label_terms(states, actions, known)
-        return terms
+            terms |= self._kl_actions(actions, moment)
+        return terms | self._reconstruct(model, batch, given, moment) | _label_terms(states, actions, known)
 
     def _draw_prior_state(
         self, model: VRBot, heard: Heard, states: StatePass, known: KnownLatents, choose: Choose
     ) -> Span:
         """S^p, given the state before it."""
-        read, mentions = model.recall(states.previous, heard)
+        read, mentions = model.recall(states.previous, heard.mentions, heard.table)
         evidence = (heard.context.summary, read.summary)
         drawn: Span = model.prior_tracker.write(  # type: ignore[operator]
             evidence, model.state_length, mentions, heard.table, choose, known.state_clamp
@@ -155,56 +166,87 @@ class VariationalObjective:
         response: HeardResponse,
         known: KnownLatents,
         state: Span,
+        state_of_prior: Span,
         choose: Choose,
     ) -> ActionPass:
+        """A^q, and the prior along it; the two spans are the same state, which may send gradient to one of them only."""
         drawn = model.inference_policy.write(  # type: ignore[operator]
             model.policy_evidence(heard, state, response), model.action_length, choose, choose, known.action_clamp
         )
-        prior = model.prior_policy.score_along(model.policy_evidence(heard, state), drawn.action)  # type: ignore[operator]
+        along = Action(self._held(drawn.action.category), self._as_given(drawn.action.keywords))
+        prior = model.prior_policy.score_along(model.policy_evidence(heard, state_of_prior), along)  # type: ignore[operator]
         return ActionPass(drawn.action, drawn.scores, prior)
 
-    def _reconstruct(self, model: VRBot, batch: SessionBatch, heard: Heard, state: Span, action: Action) -> Tensor:
-        targets = batch.targets
-        given = model.conditions(heard, state, action)
-        return model.generator.log_prob(
-            given, model.category_vectors(action), targets.response, targets.response_lengths
+    def _reconstruct(
+        self, model: VRBot, batch: SessionBatch, given: dict[str, Conditions], moment: Moment
+    ) -> dict[str, Tensor]:
+        """log p(R | ...) under each of the conditions [N]; one pass of the generator for all of them.
+
+        With `split_reconstruction` each turn is decoded under one of the conditions, drawn at random, and counts
+        for all of them: the expectation is the same and the pass half as long.
+        """
+        targets, num_rows = batch.targets, len(batch.turn)
+        drawn = torch.randint(len(given), (num_rows,), generator=moment.generator)
+        rows = [
+            (drawn == i).nonzero().squeeze(1) if self.settings.split_reconstruction else torch.arange(num_rows)
+            for i in range(len(given))
+        ]
+        together = reduce(Conditions.followed_by, (c.select(r) for c, r in zip(given.values(), rows, strict=True)))
+        chosen = torch.cat(rows)
+        log_probs = model.generator.log_prob(
+            together, model.category_vectors(together.action), targets.response[chosen], targets.response_lengths[chosen]
         )
+        times = len(given) if self.settings.split_reconstruction else 1
+        parts = log_probs.split([len(r) for r in rows])
+        return {
+            name: torch.zeros(num_rows, device=part.device).index_add(0, r, part * times)
+            for name, r, part in zip(given, rows, parts, strict=True)
+        }
+
+    def _held(self, drawn: Tensor) -> Tensor:
+        """What a divergence sees of the posterior: no gradient reaches it where the settings say so."""
+        return drawn.detach() if self.settings.stop_gradient_on_q else drawn
+
+    def _as_given(self, span: Span) -> Span:
+        """A drawn span that a prior is scored along."""
+        return Span(self._held(span.weights))
 
     def _kl_spans(self, posterior: Tensor, prior: Tensor, floor: float, moment: Moment) -> Tensor:
-        if self.settings.stop_gradient_on_q:
-            posterior = posterior.detach()
-        kl = SpanDistribution(posterior).kl(SpanDistribution(prior), floor=self.settings.kl_floor)
+        kl = SpanDistribution(self._held(posterior)).kl(SpanDistribution(prior), floor=self.settings.kl_floor)
         return free_bits(kl, floor) * self._warmth(moment)
 
-    def _kl_actions(self, actions: ActionPass, moment: Moment) -> Tensor:
-        posterior = actions.posterior.category
-        if self.settings.stop_gradient_on_q:
-            posterior = posterior.detach()
-        category = divergence(posterior, actions.prior.category) * self._warmth(moment)
+    def _kl_actions(self, actions: ActionPass, moment: Moment) -> dict[str, Tensor]:
+        category = divergence(self._held(actions.posterior.category), actions.prior.category) * self._warmth(moment)
         floor = self.settings.free_bits_action
-        return category + self._kl_spans(actions.posterior.keywords, actions.prior.keywords, floor, moment)
+        keywords = self._kl_spans(actions.posterior.keywords, actions.prior.keywords, floor, moment)
+        return {"kl_category": category, "kl_keywords": keywords}
 
     def _warmth(self, moment: Moment) -> float:
         steps = self.settings.kl_warmup_steps
         return min(1.0, (moment.step + 1) / steps) if steps else 1.0
 
-    def _total(self, batch: SessionBatch, terms: dict[str, Tensor], known: KnownLatents) -> BatchLoss:
+    def _total(self, batch: SessionBatch, terms: dict[str, Tensor], known: KnownLatents, moment: Moment) -> BatchLoss:
         """The loss of each turn, summed; a divergence whose latent is known counts as its label terms instead."""
         settings = self.settings
-        answered = (batch.targets.response_lengths > 0).float()
-        zero = torch.zeros_like(answered)
-        kl_state = terms["kl_state"] * ~known.state_known
-        kl_action = terms.get("kl_action", zero) * ~known.keywords_known
+        answered = batch.targets.response_lengths > 0
+        kl_state = terms["kl_state"].masked_fill(known.state_known, 0.0)
+        kl_action = torch.zeros_like(kl_state)
+        if "kl_keywords" in terms:
+            kl_action = terms["kl_category"].masked_fill(known.category_known, 0.0)
+            kl_action = kl_action + terms["kl_keywords"].masked_fill(known.keywords_known, 0.0)
         if settings.bound == "joint":
             bound = joint_bound(terms["reconstruction"], kl_state, kl_action)
         else:
             bound = settings.state_bound_weight * state_bound(terms["reconstruction_state"], kl_state)
             if "reconstruction_action" in terms:
-                bound = bound + settings.action_bound_weight * action_bound(terms["reconstruction_action"], kl_action)
-        counted = known.state_known & known.keywords_known if settings.labelled_turns_only else answered > 0
-        loss = counted * -bound - settings.supervised_weight * terms["labels"] * (answered > 0)
+                of_action = settings.action_bound_weight * action_bound(terms["reconstruction_action"], kl_action)
+                bound = bound + (of_action if moment.stage > 1 else of_action * known.keywords_known)
+        counted = answered & known.state_known & known.keywords_known if settings.labelled_turns_only else answered
+        loss = counted * -bound - settings.supervised_weight * terms["labels"] * answered
         per_session = torch.zeros(len(batch.session_ids), device=loss.device).index_add(0, batch.session, loss.detach())
         logged = {name: (value.detach() * answered).sum() for name, value in terms.items()}
+        if "kl_keywords" in terms:
+            logged["kl_action"] = logged["kl_category"] + logged["kl_keywords"]
         return BatchLoss(loss.sum(), int(answered.sum()), logged, per_session)
 
 

@@ -1,0 +1,1 @@
+"""A model in conversation: replies from the prior networks only."""

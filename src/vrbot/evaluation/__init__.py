@@ -1,0 +1,1 @@
+"""Measuring: replies, states and actions against what physicians said; knows records of turns, no model."""

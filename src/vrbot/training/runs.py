@@ -1,0 +1,185 @@
+"""A whole run: from a plan and a folder to trained weights, started afresh or resumed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from vrbot.config import Config, NetworkSettings
+from vrbot.dialogue.batching import Limits
+from vrbot.dialogue.corpus import Corpus
+from vrbot.errors import UsageError
+from vrbot.training.checkpoints import RunFolder
+from vrbot.training.description import RunDescription, RunPlan, corpus_digest, plan_differences
+from vrbot.training.distributed import Workers, join_workers
+from vrbot.training.interrupts import stop_on_signals
+from vrbot.training.loop import LOSS, Trainer, TrainingData, Validate
+from vrbot.training.observe import MetricsTable, Observer, TensorBoard
+from vrbot.training.progress import Progress
+from vrbot.training.randomness import Use, derived_seed
+from vrbot.training.sealed import recover
+
+ModelBuilder = Callable[[str, Config, Corpus], torch.nn.Module]
+ValidationBuilder = Callable[[Corpus, Config], Validate]
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a call of `train_run` ended; "already finished" means that there was nothing to do."""
+
+    status: Literal["finished", "interrupted", "already finished"]
+    progress: Progress
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made with: how models are built and judged, and who watches."""
+
+    build: ModelBuilder
+    validation: ValidationBuilder | None = None
+    measure: str = "micro_f1"
+    observers: Sequence[Observer] = ()
+    tensorboard: bool = True
+    on_stop_wish: Callable[[], None] = lambda: None
+
+
+def train_run(
+    out: Path | str, plan: RunPlan | None, parts: Parts, *, resume: bool = False, threads: int | None = None
+) -> RunOutcome:
+    """Trains what is planned into the folder `out`, or goes on with the run there (`resume`; the plan may be None).
+
+    Under torchrun every process calls it alike. SIGINT and SIGTERM end it after the step, with the state saved.
+    """
+    with join_workers() as workers, reproducible():
+        folder = RunFolder(out)
+        description = workers.by_the_first(lambda: _resumed(folder, plan)) if resume else None
+        if description is not None:
+            plan = description.plan
+            torch.set_num_threads(threads or description.threads)
+        elif threads is not None:
+            torch.set_num_threads(threads)
+        if plan is None:
+            raise UsageError("a new run needs a model and a corpus")
+        if description is None:
+            workers.by_the_first(lambda: _refuse_existing(folder))
+        corpus = Corpus.open(plan.corpus, verify=workers.is_first)
+        if description is not None and corpus_digest(corpus) != description.corpus_sha256:
+            raise UsageError(f"{plan.corpus} is not the corpus this run was started with: prepare that one again")
+        torch.manual_seed(derived_seed(plan.seed, Use.INITIAL_WEIGHTS))
+        model = parts.build(plan.model, plan.config, corpus)
+        if description is None:
+            workers.by_the_first(lambda: _create(folder, plan, corpus, model, parts))
+        held: AbstractContextManager[None] = folder.locked() if workers.is_first else nullcontext()
+        with held:
+            return _train(folder, plan, parts, corpus, model, workers)
+
+
+def _train(
+    folder: RunFolder, plan: RunPlan, parts: Parts, corpus: Corpus, model: torch.nn.Module, workers: Workers
+) -> RunOutcome:
+    """Trains in a folder that exists."""
+    saved = workers.by_the_first(folder.progress)
+    if saved is not None and saved.finished is not None:
+        return RunOutcome("already finished", saved, folder.path)
+    own: list[Observer] = [MetricsTable(folder.metrics)]
+    if parts.tensorboard:
+        own.append(TensorBoard(folder.tensorboard))
+    trainer = Trainer(
+        model,
+        plan.config.training,
+        training_data(corpus, plan),
+        seed=plan.seed,
+        validate=None if parts.validation is None else parts.validation(corpus, plan.config),
+        measure=parts.measure,
+        folder=folder,
+        workers=workers,
+        observers=[*own, *parts.observers],
+    )
+    if saved is not None:
+        trainer.resume()
+    with stop_on_signals(parts.on_stop_wish) as wants_to_stop:
+        outcome = trainer.run(wants_to_stop)
+    return RunOutcome(outcome.status, outcome.progress, folder.path)
+
+
+def training_data(corpus: Corpus, plan: RunPlan) -> TrainingData:
+    """The splits with the labels the plan allows; validation has the same share of labels as training."""
+    train, valid = corpus.split("train"), corpus.split("valid")
+    return TrainingData(
+        train,
+        valid,
+        plan.labels.select(train.session_ids, plan.seed).masks(train),
+        plan.labels.select(valid.session_ids, plan.seed).masks(valid),
+        batch_limits(plan.config.network),
+    )
+
+
+def batch_limits(network: NetworkSettings) -> Limits:
+    """How much of a turn a model with these settings reads."""
+    return Limits(network.max_context, network.max_characters, network.max_response)
+
+
+def open_run(out: Path | str) -> RunDescription:
+    """What the run in a folder is; its files are verified."""
+    return RunDescription.from_files(RunFolder(out).description())
+
+
+def load_trained(out: Path | str, build: ModelBuilder, corpus: Corpus | None = None) -> tuple[Any, RunDescription]:
+    """The best model of a run, ready for use, and what the run is; `corpus` stands in for the one it names."""
+    description = open_run(out)
+    plan = description.plan
+    corpus = corpus or Corpus.open(plan.corpus)
+    if corpus.fingerprint != description.corpus_fingerprint:
+        raise UsageError(
+            f"{corpus.directory} has other words, entities or graph than the model of {out} was trained on"
+        )
+    model = build(plan.model, plan.config, corpus)
+    RunFolder(out).load_best(model)
+    return model.eval(), description
+
+
+def _refuse_existing(folder: RunFolder) -> None:
+    if folder.exists:
+        raise UsageError(f"{folder.path} holds a run: add --resume to go on with it, or give --out another folder")
+
+
+def _create(folder: RunFolder, plan: RunPlan, corpus: Corpus, model: torch.nn.Module, parts: Parts) -> None:
+    recover(folder.path)
+    description = RunDescription.of(plan, corpus, model, parts.measure if parts.validation else LOSS)
+    folder.create(description.files(plan.labels.select(corpus.split("train").session_ids, plan.seed)))
+
+
+def _resumed(folder: RunFolder, plan: RunPlan | None) -> RunDescription:
+    description = open_run(folder.path)
+    if plan is not None:
+        differences = plan_differences(description.plan, plan)
+        if differences:
+            raise UsageError(
+                f"{folder.path} cannot be resumed with other settings: {'; '.join(differences)} "
+                "(leave them out, or start a new run with another --out)"
+            )
+        description = replace(description, plan=replace(description.plan, corpus=plan.corpus))
+    return description
+
+
+@contextmanager
+def reproducible() -> Iterator[None]:
+    """Only algorithms that give the same bits every time, inside the block."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it the matrix products of CUDA vary
+    former = torch.are_deterministic_algorithms_enabled()
+    memory: Any = torch.utils.deterministic
+    filling = memory.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    memory.fill_uninitialized_memory = False  # a guard against faults of programs, paid for at every new tensor
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(former)
+        memory.fill_uninitialized_memory = filling

@@ -1,0 +1,107 @@
+"""The response generator: one probability, whether a reply is scored in training or searched for word by word."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.model.tiny import assert_normalised, batch_of, random_spans, tiny_config, tiny_vrbot
+from vrbot.dialogue.batching import SessionBatch
+from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.vocabulary import BOS
+from vrbot.model.policy_network import Action
+from vrbot.model.response_generator import Conditions
+from vrbot.model.vrbot import VRBot
+
+READINGS = ("fed", "late")
+
+
+def conditions(model: VRBot, batch: SessionBatch, seed: int = 0) -> Conditions:
+    """Random states and actions, one-hot, some of them empty."""
+    heard, rows, entities = model.hear(batch.inputs, batch.layout), len(batch.turn), model.table.num_entities
+    category = torch.eye(4)[torch.arange(rows) % 4]
+    keywords = random_spans(rows, model.action_length, entities, seed + 1)
+    return model.conditions(heard, random_spans(rows, model.state_length, entities, seed), Action(category, keywords))
+
+
+def along_the_steps(model: VRBot, given: Conditions, response: Tensor, lengths: Tensor) -> Tensor:
+    """The sum of what `step` says about each word of the response [N]."""
+    state = model.generator.initial(given, model.category_vectors(given.action))
+    tokens, total = torch.full_like(response[:, 0], BOS), torch.zeros(len(response))
+    for position in range(response.shape[1]):
+        log_probs, state = model.generator.step(tokens, state)
+        assert_normalised(log_probs)
+        tokens = response[:, position]
+        total = total + torch.where(position < lengths, log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1), 0.0)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("readings", READINGS)
+@torch.no_grad()
+def test_a_response_has_one_probability_in_training_and_in_search(corpus: Corpus, readings: str, seed: int) -> None:
+    model, batch = tiny_vrbot(tiny_config(network__readings=readings), corpus, seed=seed), batch_of(corpus)
+    given, targets = conditions(model, batch, seed), batch.targets
+    scored = model.generator.log_prob(
+        given, model.category_vectors(given.action), targets.response, targets.response_lengths
+    )
+    stepped = along_the_steps(model, given, targets.response, targets.response_lengths)
+    torch.testing.assert_close(scored, stepped, atol=1e-4, rtol=1e-4)
+    assert scored[targets.response_lengths == 0].tolist() == [0.0]
+
+
+@pytest.mark.parametrize("readings", READINGS)
+@torch.no_grad()
+def test_what_is_not_generated_has_mass_only_if_context_state_or_action_hold_it(corpus: Corpus, readings: str) -> None:
+    model, batch = tiny_vrbot(tiny_config(network__readings=readings), corpus), batch_of(corpus)
+    model.generator.output_bias.fill_(-1e4)
+    given = conditions(model, batch)
+    log_probs, _ = model.generator.step(
+        torch.full((len(batch.turn),), BOS), model.generator.initial(given, model.category_vectors(given.action))
+    )
+    assert_normalised(log_probs)
+    for row, length in enumerate(batch.inputs.context_lengths.tolist()):
+        held = set(batch.inputs.context[row, :length].tolist())
+        for span in (given.state, given.action.keywords):
+            held |= set(model.table.entity_words[span.ids[row][span.mask[row]]].tolist())
+        elsewhere = [word for word in range(log_probs.shape[1]) if word not in held]
+        assert float(log_probs[row].exp()[elsewhere].sum()) < 1e-6
+        assert bool((log_probs[row, list(held)] > -200).all())
+
+
+@pytest.mark.parametrize("readings", READINGS)
+@torch.no_grad()
+def test_hypotheses_side_by_side_get_what_each_would_get_alone(corpus: Corpus, readings: str) -> None:
+    model, batch = tiny_vrbot(tiny_config(network__readings=readings), corpus), batch_of(corpus)
+    given = conditions(model, batch)
+    alone = model.generator.initial(given, model.category_vectors(given.action))
+    rows = len(batch.turn)
+    several = alone.select(torch.arange(rows).repeat_interleave(3), None)
+    words = torch.arange(3 * rows) % model.words.num_embeddings
+    together, _ = model.generator.step(words, several)
+    for place in range(3):
+        single, _ = model.generator.step(words[place::3], alone)
+        torch.testing.assert_close(together[place::3], single, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("readings", READINGS)
+def test_no_reply_at_all_is_no_obstacle(corpus: Corpus, readings: str) -> None:
+    model, batch = tiny_vrbot(tiny_config(network__readings=readings), corpus), batch_of(corpus)
+    given, nothing = conditions(model, batch), torch.zeros_like(batch.targets.response_lengths)
+    vectors = model.category_vectors(given.action)
+    assert not model.generator.log_prob(given, vectors, batch.targets.response, nothing).any()
+    assert not model.generator.log_prob(given, vectors, batch.targets.response[:, :0], nothing).any()
+
+
+@pytest.mark.parametrize("readings", READINGS)
+@torch.no_grad()
+def test_rows_are_scored_the_same_in_blocks_of_any_size(
+    corpus: Corpus, readings: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, batch = tiny_vrbot(tiny_config(network__readings=readings), corpus), batch_of(corpus)
+    given, targets = conditions(model, batch), batch.targets
+    arguments = (given, model.category_vectors(given.action), targets.response, targets.response_lengths)
+    whole = model.generator.log_prob(*arguments)
+    monkeypatch.setattr("vrbot.model.response_generator.ROWS_AT_ONCE", 2)
+    torch.testing.assert_close(model.generator.log_prob(*arguments), whole, atol=1e-4, rtol=1e-5)

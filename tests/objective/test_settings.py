@@ -1,0 +1,159 @@
+"""Every setting of the objective does what it says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.model.tiny import MODELS, batch_of, moment, tiny_config, tiny_model, tiny_vrbot, without_labels
+from tests.objective.watched import terms_of, watched_vrbot
+from vrbot.dialogue.batching import SessionBatch
+from vrbot.dialogue.corpus import Corpus
+from vrbot.model.contract import Moment
+from vrbot.model.vrbot import VRBot
+from vrbot.probability.category import relaxed_sample
+
+DIVERGENCES = ("kl_state", "kl_category", "kl_keywords")
+
+
+def terms_under(corpus: Corpus, at: Moment, batch: SessionBatch | None = None, **settings: Any) -> dict[str, Tensor]:
+    """Terms of the unlabelled batch (or of another) with these settings of the objective."""
+    model = watched_vrbot(tiny_config(**{f"objective__{name}": value for name, value in settings.items()}), corpus)
+    return terms_of(model, without_labels(batch_of(corpus)) if batch is None else batch, at)
+
+
+def gradient_norm(model: VRBot, network: str) -> float:
+    found = [parameter.grad for parameter in getattr(model, network).parameters() if parameter.grad is not None]
+    return float(sum(gradient.square().sum() for gradient in found))
+
+
+@torch.no_grad()
+def test_warm_up_raises_the_divergences_in_a_straight_line_and_leaves_the_rest(corpus: Corpus) -> None:
+    full = terms_under(corpus, moment(step=40))
+    for step, share in ((0, 0.1), (4, 0.5), (9, 1.0), (40, 1.0)):
+        warm = terms_under(corpus, moment(step=step), kl_warmup_steps=10, temperature_start=0.3)
+        full = terms_under(corpus, moment(step=step), temperature_start=0.3)
+        for name in DIVERGENCES:
+            torch.testing.assert_close(warm[name], full[name] * share)
+        torch.testing.assert_close(warm["reconstruction_state"], full["reconstruction_state"])
+
+
+def test_below_the_free_bits_a_divergence_costs_the_floor_and_moves_nothing(corpus: Corpus) -> None:
+    plain = terms_under(corpus, moment())
+    middle = float(plain["kl_state"].detach().median())
+    floored = terms_under(corpus, moment(), free_bits_state=middle, free_bits_action=0.0)
+    torch.testing.assert_close(floored["kl_state"], plain["kl_state"].clamp_min(middle))
+    torch.testing.assert_close(floored["kl_keywords"], plain["kl_keywords"])
+    action = terms_under(corpus, moment(), free_bits_action=1e6)
+    assert bool((action["kl_keywords"] == 1e6).all())
+    torch.testing.assert_close(action["kl_state"], plain["kl_state"])
+    model = watched_vrbot(tiny_config(objective__free_bits_state=1e6), corpus)
+    terms_of(model, without_labels(batch_of(corpus)), moment())["kl_state"].sum().backward()  # type: ignore[no-untyped-call]
+    assert gradient_norm(model, "prior_tracker") == 0.0
+
+
+@torch.no_grad()
+def test_the_loss_is_the_weighted_sum_of_its_bounds_and_labels(corpus: Corpus) -> None:
+    batch = batch_of(corpus)
+
+    def total(state: float, action: float, supervised: float) -> float:
+        config = tiny_config(
+            objective__state_bound_weight=state,
+            objective__action_bound_weight=action,
+            objective__supervised_weight=supervised,
+        )
+        return float(tiny_vrbot(config, corpus).loss(batch, moment()).total)
+
+    alone = [total(1, 0, 0), total(0, 1, 0), total(0, 0, 1)]
+    assert all(part > 0 for part in alone)
+    assert total(0.5, 2.0, 3.0) == pytest.approx(0.5 * alone[0] + 2.0 * alone[1] + 3.0 * alone[2], rel=1e-5)
+
+
+@torch.no_grad()
+def test_the_floor_keeps_a_divergence_finite_where_the_prior_rules_something_out(corpus: Corpus) -> None:
+    """Without the context detector, the prior policy cannot name what the subgraph does not hold."""
+    batch = without_labels(batch_of(corpus))
+    bounded = watched_vrbot(tiny_config("free"), corpus, name="vrbot-no-context")
+    assert bool(terms_of(bounded, batch, moment())["kl_keywords"].isfinite().all())
+    assert isinstance(bounded.objective.settings.kl_floor, float)  # type: ignore[attr-defined]
+    bounded.objective.settings = bounded.objective.settings.model_copy(update={"kl_floor": None})  # type: ignore[attr-defined]
+    assert bool((terms_of(bounded, batch, moment())["kl_keywords"] == math.inf).any())
+    loose, tight = (terms_under(corpus, moment(), kl_floor=floor) for floor in (-1e9, -1.0))
+    torch.testing.assert_close(loose["kl_state"], terms_under(corpus, moment())["kl_state"])
+    assert bool((tight["kl_state"] <= loose["kl_state"] + 1e-6).all())
+    assert float(tight["kl_state"].sum()) < float(loose["kl_state"].sum())
+
+
+@pytest.mark.parametrize(("step", "temperature"), [(0, 3.0), (50, math.sqrt(0.3)), (100, 0.1), (10**6, 0.1)])
+@pytest.mark.parametrize("hard", [True, False])
+@torch.no_grad()
+def test_every_draw_uses_the_temperature_of_the_step(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, step: int, temperature: float, hard: bool
+) -> None:
+    seen: list[tuple[float, bool]] = []
+
+    def watched(log_probs: Tensor, at: float, generator: torch.Generator, *, hard: bool = False) -> Tensor:
+        seen.append((at, hard))
+        return relaxed_sample(log_probs, at, generator, hard=hard)
+
+    monkeypatch.setattr("vrbot.objective.variational.relaxed_sample", watched)
+    config = tiny_config(
+        objective__temperature_start=3.0,
+        objective__temperature_end=0.1,
+        objective__temperature_steps=100,
+        objective__straight_through=hard,
+    )
+    tiny_vrbot(config, corpus).loss(batch_of(corpus), moment(step=step))
+    assert seen
+    assert {straight for _, straight in seen} == {hard}
+    assert {at for at, _ in seen} == {pytest.approx(temperature)}
+
+
+@torch.no_grad()
+def test_the_first_stage_leaves_out_the_action_bound_and_the_second_adds_it(corpus: Corpus) -> None:
+    batch = without_labels(batch_of(corpus))
+    model = watched_vrbot(tiny_config(), corpus)
+    first, second = terms_of(model, batch, moment(stage=1)), terms_of(model, batch, moment(stage=2))
+    assert set(first) == {"kl_state", "reconstruction_state", "labels"}
+    assert set(second) - set(first) == {"kl_category", "kl_keywords", "reconstruction_action"}
+    for name in first:
+        torch.testing.assert_close(first[name], second[name])
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+@pytest.mark.parametrize("form", ["small", "paper"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_seed_gives_the_same_loss_and_gradients_to_the_last_bit(
+    corpus: Corpus, name: str, form: str, stage: int
+) -> None:
+    results = []
+    for seed in (5, 5, 6):
+        model = tiny_model(name, tiny_config(form), corpus)
+        loss = model.loss(batch_of(corpus), moment(seed, stage=stage))
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        results.append([loss.total.detach()] + [p.grad for p in model.parameters() if p.grad is not None])  # type: ignore[attr-defined]
+    first, again, other = results
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(first, again, strict=True))
+    if name.startswith("vrbot") and name != "vrbot-un":
+        assert not torch.equal(first[0], other[0]) or name == "vrbot-no-action"
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("vrbot")])
+@torch.no_grad()
+def test_with_choices_that_need_no_luck_a_session_costs_the_same_alone_and_in_company(
+    corpus: Corpus, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def likeliest(log_probs: Tensor, *_: Any, **__: Any) -> Tensor:
+        return torch.nn.functional.one_hot(log_probs.argmax(dim=-1), log_probs.shape[-1]).float()
+
+    monkeypatch.setattr("vrbot.objective.variational.relaxed_sample", likeliest)
+    model, batch = tiny_vrbot(tiny_config(), corpus, name=name), batch_of(corpus)
+    together = dict(zip(batch.session_ids, model.loss(batch, moment()).per_session.tolist(), strict=True))
+    for session in range(len(batch.session_ids)):
+        alone = batch_of(corpus, [session])
+        cost = float(model.loss(alone, moment()).total)
+        assert cost == pytest.approx(together[alone.session_ids[0]], rel=1e-4, abs=1e-3)
