@@ -46,7 +46,7 @@ build/clinic-%/report.txt: $(INSTALLED) $(CLINIC_SOURCES)
 	@mkdir -p $(@D)
 	$(BIN)/vrbot simulate --out $(@D)/dialogues --dialogues $(CLINIC_DIALOGUES) --seed $(CLINIC_SEED) --language $* --overwrite
 	$(BIN)/vrbot prepare $(@D)/dialogues --out $(@D)/corpus --graph $(@D)/dialogues/graph.csv \
-	  --alias $(@D)/dialogues/alias.json --entities $(@D)/dialogues/entities.csv --overwrite > $@
+	  --lexicon $(@D)/dialogues/lexicon.json --entities $(@D)/dialogues/entities.csv --overwrite > $@
 
 test: $(INSTALLED) test-programs  ## Run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2

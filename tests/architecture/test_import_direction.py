@@ -11,7 +11,7 @@ from tests.architecture.project import SOURCE, imported_modules
 
 LINES = (
     ("errors",),
-    ("config", "files"),
+    ("config", "files", "sealed"),
     ("probability", "knowledge", "decoding"),
     ("dialogue",),
     ("clinic", "nets"),

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from vrbot.cli.printing import progress, say_json, say_table
+from vrbot.cli.printing import counting, say_json, say_table
 
 
 def test_columns_stand_straight_with_chinese_and_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,7 +29,19 @@ def test_json_keeps_chinese_readable_and_refuses_not_a_number(capsys: pytest.Cap
         say_json({"score": float("nan")})
 
 
-def test_progress_off_a_terminal_passes_everything_and_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(progress(range(5), "counting")) == [0, 1, 2, 3, 4]
-    seen = capsys.readouterr()
-    assert (seen.out, seen.err) == ("", "")
+def test_off_a_terminal_nothing_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    with counting("dialogues", 5) as advance:
+        assert advance is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_on_a_terminal_a_bar_counts_and_goes_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with counting("dialogues", 5) as advance:
+        assert advance is not None
+        advance(3)
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert "3/5" in written.err

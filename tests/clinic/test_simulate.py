@@ -13,6 +13,7 @@ import pytest
 
 from vrbot.cli.main import run
 from vrbot.clinic.simulate import SimulationSettings, assign_splits, simulate_corpus, simulate_sessions
+from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.formats import read_sessions
 from vrbot.dialogue.preparation import PreparationSettings, prepare
 from vrbot.dialogue.preparation_knowledge import KnowledgeFiles
@@ -84,15 +85,23 @@ def test_what_is_written_can_be_read_back_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
-def test_a_simulated_corpus_can_be_prepared_with_every_label_known(tmp_path, language):
+def test_a_prepared_clinic_knows_every_label_and_every_other_name(tmp_path, language):
     folder = tmp_path / "clinic"
     simulate_corpus(folder, SimulationSettings(20, seed=4, language=language))
-    knowledge = KnowledgeFiles(
-        folder / "graph.csv", folder / "alias.json", folder / "lexicon.json", folder / "entities.csv", None
-    )
-    report = prepare(folder, tmp_path / "corpus", PreparationSettings(knowledge=knowledge)).as_dict()
-    assert report["dialogues"] == 20
-    assert report["graph"]["relations"] == 12
+    files = {kind: folder / f"{kind}.{end}" for kind, end in (("graph", "csv"), ("entities", "csv"))}
+    by_lexicon = PreparationSettings(knowledge=KnowledgeFiles(**files, lexicon=folder / "lexicon.json"))
+    by_alias = PreparationSettings(knowledge=KnowledgeFiles(**files, alias=folder / "alias.json"), trust_aliases=True)
+    for number, settings in enumerate((by_lexicon, by_alias)):
+        report = prepare(folder, tmp_path / f"corpus-{number}", settings).as_dict()
+        assert report["dialogues"] == 20
+        assert report["graph"]["relations"] == 12
+        assert report["unlinked_labels"]["labels"] == 0
+        assert report["aliases_dropped"] == []
+        inventory = Corpus.open(tmp_path / f"corpus-{number}").inventory
+        aliases = json.loads((folder / "alias.json").read_text(encoding="utf-8"))
+        assert {alias: [inventory.names[number] for number in inventory.surfaces[alias]] for alias in aliases} == {
+            alias: [name] for alias, name in aliases.items()
+        }
 
 
 def test_a_folder_with_something_in_it_is_replaced_only_on_request(tmp_path):
@@ -142,5 +151,17 @@ def test_the_command_writes_the_folder_and_reports_in_json(tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     assert sum(report["dialogues"].values()) == 20
     assert report["settings"]["hold_out"] == ["ent"]
+    assert "reference" not in report
     assert run(arguments) == 2
     assert "--overwrite" in capsys.readouterr().err
+
+
+def test_the_command_can_report_what_simple_rules_score(tmp_path, capsys):
+    arguments = ["simulate", "--out", str(tmp_path / "clinic"), "--dialogues", "50", "--language", "en", "--report"]
+    assert run([*arguments, "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)["reference"]
+    assert scores["dialogues"] == 10
+    assert 0 < scores["state_f1"]["names either side says"] < 80
+    assert scores["keyword_f1"]["the same by stage"] < scores["keyword_f1"]["the physician again"]
+    assert run([*arguments, "--overwrite"]) == 0
+    assert "names either side says" in capsys.readouterr().out

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +78,22 @@ def test_a_dask_cluster_writes_the_bytes_of_one_worker(
 ) -> None:
     prepare(source, tmp_path / "corpus", settings, dask=dask_client)
     assert contents(tmp_path / "corpus") == contents(made[0])
+
+
+def test_the_bytes_do_not_depend_on_the_order_of_hashes(source: Path, tmp_path: Path) -> None:
+    files = write_knowledge_files(tmp_path)
+    with files["entities"].open("a", encoding="utf-8") as table:
+        table.writelines(f"{organ}管炎,disease\n" for organ in "食尿血胆肠泪")
+    files["alias"].write_text('{"管炎": "头痛"}', encoding="utf-8")  # dropped for a reason that shows one of the names
+    program = [sys.executable, "-c", "from vrbot.cli.main import main; main()"]
+    made = []
+    for seed in "123":
+        options = [str(source), "--out", str(tmp_path / seed), *(f"--{kind}={path}" for kind, path in files.items())]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([*program, "prepare", *options], check=True, capture_output=True, env=environment)
+        made.append(contents(tmp_path / seed))
+    assert made[0] == made[1] == made[2]
+    assert "管炎 is the general word of" in made[0]["manifest.json"].decode()
 
 
 def test_the_sessions_come_back_as_they_were(corpus: Corpus) -> None:

@@ -76,6 +76,7 @@ def test_an_existing_place_is_kept_unless_told_and_only_a_corpus_is_ever_replace
         (["--format", "parchment"], 2, "unknown format"),
         (["--graph", "nowhere.csv"], 1, "nowhere.csv"),
         (["--like", "nowhere"], 1, "nowhere"),
+        (["--trust-aliases"], 2, "no aliases to trust"),
     ],
 )
 def test_wrong_use_and_missing_files_are_one_line(

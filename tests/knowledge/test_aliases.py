@@ -98,5 +98,14 @@ def test_the_name_model_keeps_silent_until_it_has_seen_enough_names() -> None:
     assert NameModel(TYPES).medicine_log_odds("阿莫胶囊") > 3.0 > -3.0 > NameModel(TYPES).medicine_log_odds("左骨结石")
 
 
+def test_of_a_trusted_map_only_rows_that_lead_nowhere_go() -> None:
+    aliases = {"阻塞性": "阻塞性黄疸", "141": "布西片", "洛芬缓释胶囊": "左皮出血", "头痛": "幻想病"}
+    cleaning = clean_aliases(aliases, TYPES, trusted=True)
+    assert [(row.alias, row.reason) for row in cleaning.dropped] == [
+        ("头痛", "the target 幻想病 is not a known entity")
+    ]
+    assert cleaning.kept == {alias: target for alias, target in aliases.items() if alias != "头痛"}
+
+
 def test_an_empty_map_is_clean() -> None:
     assert clean_aliases({}, TYPES) == AliasCleaning({}, [])

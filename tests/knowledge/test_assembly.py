@@ -81,11 +81,14 @@ def test_aliases_may_form_chains_and_circles() -> None:
     assert circle.inventory.id_of("influenza") == circle.inventory.id_of("pyrexia") is not None
 
 
-def test_single_characters_are_surfaces_only_where_labels_say_so() -> None:
+def test_single_characters_are_surfaces_only_where_they_can_be_trusted() -> None:
     facts = [Triple("痰", "symptom_of", "肺炎"), Triple("药", "to_treat", "肺炎")]
     surfaces = assemble_knowledge(facts, entities={"痰": "symptom"}).inventory.surfaces
     assert "痰" in surfaces
     assert "药" not in surfaces
+    aliases = {"喘": "肺炎"}
+    assert "喘" not in assemble_knowledge(facts, aliases).inventory.surfaces
+    assert "喘" in assemble_knowledge(facts, aliases, trust_aliases=True).inventory.surfaces
 
 
 def test_the_lexicon_decides_what_a_text_means_but_a_label_name_means_itself() -> None:

@@ -53,7 +53,9 @@ def test_an_earlier_turn_reaches_later_turns_of_its_session_and_no_other_row(cor
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_gradient_passes_from_turn_to_turn_only_in_the_form_that_reads_whole_sessions(corpus: Corpus, memory: str) -> None:
+def test_gradient_passes_from_turn_to_turn_only_in_the_form_that_reads_whole_sessions(
+    corpus: Corpus, memory: str
+) -> None:
     model, batch = tiny_vrbot(tiny_config(network__memory=memory), corpus), batch_of(corpus)
     embedded = model.words(batch.inputs.context).detach().requires_grad_()
     context = model.context_encoder(embedded, batch.inputs, batch.layout)

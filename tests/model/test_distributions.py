@@ -11,7 +11,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.model.tiny import FORMS, assert_normalised, batch_of, entity_id, moment, tiny_config, tiny_vrbot, without_labels
+from tests.model.tiny import (
+    FORMS,
+    assert_normalised,
+    batch_of,
+    entity_id,
+    moment,
+    tiny_config,
+    tiny_vrbot,
+    without_labels,
+)
 from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus
@@ -34,7 +43,10 @@ def written_states(model: VRBot, batch: SessionBatch, choose: Choose) -> dict[st
     previous = model.first_state(len(batch.turn), torch.device("cpu"))
     read, mentions = model.recall(previous, heard.mentions, heard.table)
     evidence = (heard.context.summary, read.summary)
-    trackers = {"prior": (model.prior_tracker, evidence), "inference": (model.inference_tracker, (*evidence, response.encoded.summary))}
+    trackers = {
+        "prior": (model.prior_tracker, evidence),
+        "inference": (model.inference_tracker, (*evidence, response.encoded.summary)),
+    }
     return {
         name: tracker.write(seen, model.state_length, mentions, heard.table, choose)  # type: ignore[operator]
         for name, (tracker, seen) in trackers.items()
@@ -93,7 +105,9 @@ def test_a_span_never_repeats_an_entity_and_after_none_there_is_only_none(corpus
 
 
 @pytest.mark.parametrize("name", ["prior", "inference"])
-def test_a_tracker_that_may_not_generate_writes_what_was_mentioned_or_stood_in_the_state(corpus: Corpus, name: str) -> None:
+def test_a_tracker_that_may_not_generate_writes_what_was_mentioned_or_stood_in_the_state(
+    corpus: Corpus, name: str
+) -> None:
     config = tiny_config(tracker__generation_bias=-1e4)
     model, batch = tiny_vrbot(config, corpus), batch_of(corpus)
     held = entity_id(corpus, "腹泻")
@@ -101,7 +115,9 @@ def test_a_tracker_that_may_not_generate_writes_what_was_mentioned_or_stood_in_t
     heard, response = model.hear(batch.inputs, batch.layout), model.hear_response(batch.targets)
     read, mentions = model.recall(previous, heard.mentions, heard.table)
     evidence = (heard.context.summary, read.summary) + ((response.encoded.summary,) if name == "inference" else ())
-    written = getattr(model, f"{name}_tracker").write(evidence, model.state_length, mentions, heard.table, drawing(0, hard=True))
+    written = getattr(model, f"{name}_tracker").write(
+        evidence, model.state_length, mentions, heard.table, drawing(0, hard=True)
+    )
     for row in range(len(batch.turn)):
         sources = {held, *batch.inputs.mention_entities[row].tolist()} - {-1}
         elsewhere = [entity for entity in range(len(corpus.inventory.names)) if entity not in sources]
@@ -126,7 +142,9 @@ def test_an_inference_policy_that_copies_names_everything_there_is_room_for(corp
     model, batch = tiny_vrbot(tiny_config(), corpus), batch_of(corpus)
     state = model.first_state(len(batch.turn), torch.device("cpu"))
     action = written_actions(model, batch, state, drawing(0, hard=True))["inference"].action
-    for ids, kept, named in zip(action.keywords.ids, action.keywords.mask, batch.targets.response_mentions.tolist(), strict=True):
+    for ids, kept, named in zip(
+        action.keywords.ids, action.keywords.mask, batch.targets.response_mentions.tolist(), strict=True
+    ):
         assert sorted(ids[kept].tolist()) == sorted(entity for entity in named if entity >= 0)
 
 
@@ -170,7 +188,9 @@ def test_a_session_that_names_nothing_at_all_has_a_finite_loss(corpus: Corpus, n
     batch = without_labels(batch_of(corpus, [1]))
     silent = torch.full_like(batch.inputs.mention_entities, -1)
     inputs = type(batch.inputs)(**{**vars(batch.inputs), "mention_entities": silent, "mention_positions": silent})
-    loss = model.loss(SessionBatch(inputs, batch.targets, batch.session, batch.turn, batch.turn_offsets, batch.session_ids), moment())
+    loss = model.loss(
+        SessionBatch(inputs, batch.targets, batch.session, batch.turn, batch.turn_offsets, batch.session_ids), moment()
+    )
     loss.total.backward()  # type: ignore[no-untyped-call]
     assert bool(loss.total.isfinite())
     assert all(parameter.grad is None or bool(parameter.grad.isfinite().all()) for parameter in model.parameters())

@@ -75,7 +75,9 @@ def test_known_rows_are_written_as_they_are_known_and_the_others_as_drawn(corpus
     evidence = model.policy_evidence(heard, state)
 
     def write(clamp: ActionClamp | None) -> Action:
-        action: Action = model.prior_policy.write(evidence, model.action_length, one_hot_choice, one_hot_choice, clamp).action  # type: ignore[operator]
+        action: Action = model.prior_policy.write(
+            evidence, model.action_length, one_hot_choice, one_hot_choice, clamp
+        ).action  # type: ignore[operator]
         return action
 
     clamped, drawn = write(clamp), write(None)
@@ -87,7 +89,11 @@ def test_known_rows_are_written_as_they_are_known_and_the_others_as_drawn(corpus
 
 
 def test_choosing_other_rows_of_a_span_leaves_the_rest() -> None:
-    first, second, chosen = random_spans(4, 3, 5, seed=0), random_spans(4, 3, 5, seed=1), torch.tensor([True, False, False, True])
+    first, second, chosen = (
+        random_spans(4, 3, 5, seed=0),
+        random_spans(4, 3, 5, seed=1),
+        torch.tensor([True, False, False, True]),
+    )
     mixed = first.where(second, chosen)
     assert torch.equal(mixed.weights[chosen], second.weights[chosen])
     assert torch.equal(mixed.weights[~chosen], first.weights[~chosen])

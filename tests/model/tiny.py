@@ -46,6 +46,7 @@ SETTINGS: Mapping[str, Any] = {
     "tracker.length": 4,
     "policy.graph_size": 8,
     "policy.subgraph_limit": 8,
+    "objective.split_reconstruction": False,
     "decoding.beam": 1,
     "decoding.max_length": 12,
 }
@@ -88,10 +89,18 @@ def sessions() -> list[Session]:
         _session(
             "long",
             ("孩子咳嗽，头痛", "气管炎，拍胸片。", ("咳嗽", "头痛"), DIAGNOSE, ("气管炎", "胸片")),
-            ("胸片说是气管炎", "可以用止咳糖浆，退热贴。", ("咳嗽", "头痛", "气管炎"), PRESCRIBE, ("止咳糖浆", "退热贴")),
+            (
+                "胸片说是气管炎",
+                "可以用止咳糖浆，退热贴。",
+                ("咳嗽", "头痛", "气管炎"),
+                PRESCRIBE,
+                ("止咳糖浆", "退热贴"),
+            ),
             ("好的，谢谢", "不客气。", ("咳嗽", "头痛", "气管炎"), CHAT, ()),
         ),
-        _session("unanswered", ("头痛，发烧", "多喝水。", ("头痛", "发烧"), CHAT, ()), ("咳嗽", "", ("咳嗽",), CHAT, ())),
+        _session(
+            "unanswered", ("头痛，发烧", "多喝水。", ("头痛", "发烧"), CHAT, ()), ("咳嗽", "", ("咳嗽",), CHAT, ())
+        ),
     ]
 
 

@@ -39,7 +39,9 @@ def test_dot_attention_is_a_softmax_over_the_slots_and_a_slot_that_reads_zeros()
 
 def test_what_stands_in_absent_slots_does_not_matter() -> None:
     other = torch.where(MASK.unsqueeze(-1), values(), torch.full_like(values(), 7.0))
-    torch.testing.assert_close(dot().read(queries(), Memory(other, MASK)), dot().read(queries(), Memory(values(), MASK)))
+    torch.testing.assert_close(
+        dot().read(queries(), Memory(other, MASK)), dot().read(queries(), Memory(values(), MASK))
+    )
     torch.manual_seed(3)
     additive = AdditiveAttention(HIDDEN, HIDDEN, HIDDEN)
     torch.testing.assert_close(additive(queries()[:, 0], other, MASK), additive(queries()[:, 0], values(), MASK))

@@ -50,7 +50,9 @@ def test_a_copy_far_below_the_best_one_leaves_what_is_generated() -> None:
     generation = torch.tensor([[[0.0, -150.0, -300.0]]])
     scores = torch.tensor([[[0.0, -200.0]]])
     log_probs = merge_copies(generation, scores, torch.tensor([[0, 1]]))
-    torch.testing.assert_close(log_probs, torch.tensor([[[0.0, -150.0, -300.0]]]) - torch.tensor([0.0, math.log(2), math.log(2)]))
+    torch.testing.assert_close(
+        log_probs, torch.tensor([[[0.0, -150.0, -300.0]]]) - torch.tensor([0.0, math.log(2), math.log(2)])
+    )
 
 
 def test_nothing_to_copy_from_leaves_the_generation_alone() -> None:
@@ -80,13 +82,15 @@ def test_a_target_less_probable_than_the_smallest_float_still_has_a_logarithm_an
     logit = torch.tensor([[-400.0]], requires_grad=True)
     found = target_log_prob(logit, torch.tensor([[0.0]]), torch.tensor([[[-500.0]]]), torch.tensor([[[0.0]]]))
     torch.testing.assert_close(found, torch.tensor([[-400.0]]))
-    found.sum().backward()
+    found.sum().backward()  # type: ignore[no-untyped-call]
     assert logit.grad is not None
     torch.testing.assert_close(logit.grad, torch.ones(1, 1))
 
 
 def test_gradients_are_finite_and_equal_to_those_of_the_whole_distribution() -> None:
-    generation, scores, ids = (tensor.requires_grad_() if tensor.is_floating_point() else tensor for tensor in example(5))
+    generation, scores, ids = (
+        tensor.requires_grad_() if tensor.is_floating_point() else tensor for tensor in example(5)
+    )
     match = (ids == SYMBOLS - 1).float().unsqueeze(1).expand(-1, POSITIONS, -1)
     short = target_log_prob(generation[..., -1], generation.logsumexp(dim=-1), scores, match).sum()
     whole = merge_copies(generation, scores, ids)[..., -1].sum()

@@ -41,7 +41,9 @@ def test_it_equals_a_bidirectional_net_over_packed_sequences() -> None:
         getattr(reference, f"{name}_reverse").data.copy_(tensor.data)
     kept, start = LENGTHS > 0, torch.randn(len(LENGTHS), HIDDEN, generator=torch.Generator().manual_seed(2))
     packed = nn.utils.rnn.pack_padded_sequence(rows[kept], LENGTHS[kept], batch_first=True, enforce_sorted=False)
-    states, _ = nn.utils.rnn.pad_packed_sequence(reference(packed, start[kept].expand(2, -1, -1).contiguous())[0], batch_first=True)
+    states, _ = nn.utils.rnn.pad_packed_sequence(
+        reference(packed, start[kept].expand(2, -1, -1).contiguous())[0], batch_first=True
+    )
     expected = states[..., :HIDDEN] + states[..., HIDDEN:]
     torch.testing.assert_close(encode(rows, LENGTHS, start).tokens[kept], expected)
 

@@ -16,6 +16,12 @@ def example(dtype: torch.dtype = torch.float64, spread: float = 1.0) -> tuple[Te
     return vectors.requires_grad_(), weight.requires_grad_(), bias.requires_grad_(), torch.tensor([0, 6, 3, 3, 1])
 
 
+def differentiable(dtype: torch.dtype = torch.float64) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
+    """The same, what has a gradient apart from the targets."""
+    vectors, weight, bias, target = example(dtype)
+    return (vectors, weight, bias), target
+
+
 def obvious(vectors: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     logits = vectors @ weight.T + bias
     return logits.gather(1, target.unsqueeze(1)).squeeze(1), logits.logsumexp(dim=1)
@@ -23,12 +29,14 @@ def obvious(vectors: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> tu
 
 def test_values_are_those_of_gather_and_logsumexp() -> None:
     for spread in (1.0, 200.0):
-        for found, expected in zip(target_and_total(*example(spread=spread)), obvious(*example(spread=spread)), strict=True):
+        for found, expected in zip(
+            target_and_total(*example(spread=spread)), obvious(*example(spread=spread)), strict=True
+        ):
             torch.testing.assert_close(found, expected)
 
 
 def test_gradients_agree_with_finite_differences() -> None:
-    *inputs, target = example()
+    inputs, target = differentiable()
     random = torch.Generator().manual_seed(1)
     weights = torch.randn(2, len(target), generator=random, dtype=torch.float64)
     gradients = torch.autograd.grad((weights * torch.stack(target_and_total(*inputs, target))).sum(), inputs)
@@ -36,14 +44,16 @@ def test_gradients_agree_with_finite_differences() -> None:
         for place in range(gradient.numel()):
             values = []
             for sign in (1.0, -1.0):
-                moved = [tensor.detach().clone() for tensor in inputs]
+                moved = vectors, weight, bias = [tensor.detach().clone() for tensor in inputs]
                 moved[which].view(-1)[place] += sign * 1e-6
-                values.append((weights * torch.stack(target_and_total(*moved, target))).sum())
-            torch.testing.assert_close((values[0] - values[1]) / 2e-6, gradient.reshape(-1)[place], atol=1e-7, rtol=1e-6)
+                values.append((weights * torch.stack(target_and_total(vectors, weight, bias, target))).sum())
+            torch.testing.assert_close(
+                (values[0] - values[1]) / 2e-6, gradient.reshape(-1)[place], atol=1e-7, rtol=1e-6
+            )
 
 
 def test_a_second_walk_back_is_refused_because_the_first_used_up_the_logits() -> None:
-    *inputs, target = example()
+    inputs, target = differentiable()
     total = target_and_total(*inputs, target)[1].sum()
     torch.autograd.grad(total, inputs, retain_graph=True)
     with pytest.raises(RuntimeError, match="inplace"):
@@ -51,7 +61,7 @@ def test_a_second_walk_back_is_refused_because_the_first_used_up_the_logits() ->
 
 
 def test_gradients_are_those_of_gather_and_logsumexp_in_single_precision() -> None:
-    *inputs, target = example(torch.float32)
+    inputs, target = differentiable(torch.float32)
     gradients = []
     for function in (target_and_total, obvious):
         chosen, total = function(*inputs, target)
@@ -61,7 +71,7 @@ def test_gradients_are_those_of_gather_and_logsumexp_in_single_precision() -> No
 
 
 def test_one_result_alone_can_be_used() -> None:
-    *inputs, target = example()
+    inputs, target = differentiable()
     for which in (0, 1):
         found = torch.autograd.grad(target_and_total(*inputs, target)[which].sum(), inputs)
         expected = torch.autograd.grad(obvious(*inputs, target)[which].sum(), inputs, allow_unused=True)

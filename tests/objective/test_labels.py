@@ -40,7 +40,9 @@ def loss_of_sessions(loss: BatchLoss, batch: SessionBatch) -> dict[str, float]:
 @pytest.mark.parametrize("stage", [1, 2])
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_a_session_without_labels_costs_the_same_beside_sessions_with_labels(corpus: Corpus, name: str, stage: int) -> None:
+def test_a_session_without_labels_costs_the_same_beside_sessions_with_labels(
+    corpus: Corpus, name: str, stage: int
+) -> None:
     model, batch = tiny_model(name, tiny_config(), corpus), batch_of(corpus)
     unlabelled = ("long", "stomach", "unanswered")
     some = without_labels(batch, torch.stack([rows_of(batch, session) for session in unlabelled]).any(dim=0))
@@ -63,7 +65,9 @@ def test_labels_a_model_has_no_part_for_change_nothing(corpus: Corpus, name: str
     model, batch = tiny_model(name, tiny_config(), corpus), batch_of(corpus)
     usable = labelled_with(batch, CATALOGUE[name].labels)
     for stage in (1, 2):
-        assert float(model.loss(batch, moment(stage=stage)).total) == float(model.loss(usable, moment(stage=stage)).total)
+        assert float(model.loss(batch, moment(stage=stage)).total) == float(
+            model.loss(usable, moment(stage=stage)).total
+        )
 
 
 @pytest.mark.parametrize("kinds", SUBSETS, ids=lambda kinds: "+".join(kinds) or "none")
@@ -72,7 +76,10 @@ def test_each_kind_of_label_takes_the_place_of_its_own_divergence(corpus: Corpus
     model = watched_vrbot(tiny_config(), corpus)
     batch = labelled_with(batch_of(corpus), kinds)
     total = float(model.loss(batch, moment()).total)
-    terms = {name: float(term[batch.targets.response_lengths > 0].sum()) for name, term in terms_of(model, batch, moment()).items()}
+    terms = {
+        name: float(term[batch.targets.response_lengths > 0].sum())
+        for name, term in terms_of(model, batch, moment()).items()
+    }
     expected = -terms["reconstruction_state"] - terms["reconstruction_action"] - terms["labels"]
     expected += sum(terms[f"kl_{kind}"] for kind in LABEL_KINDS if kind not in kinds)
     assert total == pytest.approx(expected, rel=1e-5)
@@ -137,7 +144,10 @@ def test_label_terms_are_the_log_probabilities_of_the_labels_by_both_networks(co
     read, mentions = model.recall(model.first_state(len(batch.turn), torch.device("cpu")), heard.mentions, heard.table)
     evidence = (heard.context.summary, read.summary)
     expected = torch.zeros(len(batch.turn))
-    for tracker, seen in ((model.prior_tracker, evidence), (model.inference_tracker, (*evidence, response.encoded.summary))):
+    for tracker, seen in (
+        (model.prior_tracker, evidence),
+        (model.inference_tracker, (*evidence, response.encoded.summary)),
+    ):
         scores = tracker.score_along(seen, known.state, mentions, heard.table)  # type: ignore[operator]
         expected += scores.gather(-1, known.state.ids.unsqueeze(-1)).squeeze(-1).sum(dim=-1)
     for policy, told in ((model.prior_policy, None), (model.inference_policy, response)):

@@ -17,11 +17,11 @@ from tests.training.conftest import HALF, PARTS, Train
 from tests.training.fake import build_fake, fake_config, write_fake_corpus
 from tests.training.test_sealed import faults
 from vrbot.errors import IntegrityError, UsageError, VRBotError
+from vrbot.model.weights import tensors_from_bytes
+from vrbot.sealed import read_sealed
 from vrbot.training.checkpoints import RunFolder
 from vrbot.training.description import RunPlan, plan_differences
 from vrbot.training.runs import Parts, load_trained, open_run, train_run
-from vrbot.training.sealed import read_sealed
-from vrbot.training.weights import tensors_from_bytes
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from vrbot.errors import IntegrityError, VRBotError
-from vrbot.training.sealed import is_sealed, read_sealed, recover, write_sealed
+from vrbot.sealed import is_sealed, read_sealed, recover, write_sealed
 
 OLD = {"a.bin": bytes(range(256)) * 4, "b.json": b'{"step": 1}\n', "empty": b""}
 NEW = {"a.bin": bytes(range(255, -1, -1)) * 4, "b.json": b'{"step": 2}\n', "empty": b""}

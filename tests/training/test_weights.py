@@ -8,8 +8,8 @@ import torch
 from tests.training.fake import FakeModel
 from vrbot.config import TrainingSettings
 from vrbot.errors import VRBotError
+from vrbot.model.weights import model_from_bytes, model_to_bytes, shared_names, tensors_from_bytes, tensors_to_bytes
 from vrbot.training.optimiser import Optimiser, WeightAverage, trainable
-from vrbot.training.weights import model_from_bytes, model_to_bytes, shared_names, tensors_from_bytes, tensors_to_bytes
 
 
 def equal_states(first: torch.nn.Module, second: torch.nn.Module) -> bool:

@@ -24,6 +24,10 @@ VERBS = {
     "simulate": "vrbot.cli.simulate:simulate",
     "prepare": "vrbot.cli.prepare:prepare",
     "train": "vrbot.cli.train:train",
+    "bench": "vrbot.cli.bench:bench",
+    "chat": "vrbot.cli.chat:chat",
+    "demo": "vrbot.cli.demo:demo",
+    "models": "vrbot.cli.models:models",
     "doctor": "vrbot.cli.doctor:doctor",
 }
 """Verb -> `module:name` of a function, or of a `typer.Typer` whose commands are the verb's own verbs."""

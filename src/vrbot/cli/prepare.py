@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vrbot.cli.printing import note, say, say_table
+from vrbot.cli.printing import counting, note, say, say_table
 from vrbot.dialogue.preparation import PreparationSettings
 from vrbot.dialogue.preparation import prepare as prepare_corpus
 from vrbot.dialogue.preparation_knowledge import KnowledgeFiles
@@ -29,6 +26,9 @@ def prepare(
     format: Annotated[str | None, typer.Option(help="canonical, release, meddg or meddialog; else guessed.")] = None,
     graph: Annotated[Path | None, typer.Option(help="Triples: CSV (HEAD,RELATION,TAIL) or JSON.")] = None,
     alias: Annotated[Path | None, typer.Option(help="Other names: JSON, alias to name.")] = None,
+    trust_aliases: Annotated[
+        bool, typer.Option("--trust-aliases", help="Keep every alias; else suspicious ones are dropped.")
+    ] = False,
     lexicon: Annotated[Path | None, typer.Option(help="Surface forms: JSON, form to list of entities.")] = None,
     entities: Annotated[Path | None, typer.Option(help="Entities that labels use: CSV (entity,type).")] = None,
     vocabulary: Annotated[Path | None, typer.Option(help="Words and entities: CSV (Word,Is_know).")] = None,
@@ -50,6 +50,7 @@ def prepare(
     \b
     Example:
         vrbot prepare dialogues/ --out corpora/mine --graph graph.csv --alias alias.json --json report.json
+        vrbot prepare dialogues/ --out corpora/own --graph graph.csv --alias handwritten.json --trust-aliases
         vrbot prepare more.jsonl --out corpora/more --like corpora/mine --workers 4
     """
     if like is not None and segmenter is not None:
@@ -59,13 +60,14 @@ def prepare(
     settings = PreparationSettings(
         format=format,
         knowledge=KnowledgeFiles(graph, alias, lexicon, entities, vocabulary),
+        trust_aliases=trust_aliases,
         segmenter=segmenter or "rjieba",
         segmenter_model=segmenter_model,
         vocabulary_size=vocabulary_size,
         minimum_count=minimum_count,
         like=like,
     )
-    with _progress() as advance:
+    with counting("dialogues") as advance:
         report = prepare_corpus(
             source,
             out,
@@ -84,21 +86,6 @@ def prepare(
 
 def _say_skipped(error: DataError) -> None:
     note(f"skipped: {error}")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None] | None]:
-    """Counts dialogues on a terminal; elsewhere there is nothing to see."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("reading dialogues"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda count: progress.advance(task, count)
 
 
 def _say_report(report: PreparationReport) -> None:

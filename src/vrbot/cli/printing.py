@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
-
-Item = TypeVar("Item")
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 
 def say(text: str = "") -> None:
@@ -39,15 +38,19 @@ def say_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         say("  ".join(padded).rstrip())
 
 
-def progress(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
-    """Pass `items` on, with a progress bar on standard error when that is a terminal."""
+@contextmanager
+def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], None] | None]:
+    """A bar on standard error that is told how many more are done; None where that is no terminal."""
     if not sys.stderr.isatty():
-        yield from items
+        yield None
         return
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    yield from track(items, description=what, total=total, console=Console(stderr=True))
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.advance(task, count)
 
 
 def _cell(value: object) -> str:

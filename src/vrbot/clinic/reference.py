@@ -15,7 +15,7 @@ from vrbot.clinic.chart import Act, Chart
 from vrbot.clinic.consultation import consult, language_of
 from vrbot.clinic.patient import draw_disease, draw_patient
 from vrbot.clinic.physician import Physician, Style
-from vrbot.clinic.simulate import SimulationSettings
+from vrbot.clinic.simulate import SimulationSettings, assign_splits, simulate_sessions
 from vrbot.clinic.wording import DIFFICULTIES
 from vrbot.clinic.world import World, load_world
 from vrbot.dialogue.session import Session, Turn
@@ -191,6 +191,46 @@ def physician_ceiling(settings: SimulationSettings) -> Ceiling:
         patient = draw_patient(world, draw_disease(world, tuple(world.departments), rng), rng)
         consult(physician, patient, language, DIFFICULTIES[settings.difficulty], rng, compare)
     return Ceiling(overlap.f1, 100.0 * same / turns, turns)
+
+
+@dataclass(frozen=True)
+class ReferenceScores:
+    """What simple rules score on the valid and test dialogues of a simulation, and the physician's own ceiling."""
+
+    dialogues: int
+    state_f1: dict[str, float]
+    keyword_f1: dict[str, float]
+    category_accuracy: dict[str, float]
+
+
+def reference_scores(settings: SimulationSettings) -> ReferenceScores:
+    """Simulate, let every rule learn on the training dialogues, and score it on the others; in percent."""
+    splits = assign_splits(list(simulate_sessions(settings)), settings)
+    training, scored = splits["train"], splits["valid"] + splits["test"]
+    world, language = load_world(), settings.language
+    finder, ceiling = NameFinder(world, language), physician_ceiling(settings)
+    rules = {
+        "most frequent keywords": most_frequent_rule(training),
+        "what followed the last mention": next_keyword_rule(training, finder),
+        "symptoms of the likeliest disease": likeliest_disease_rule(world, language, finder),
+        "the same by stage": stage_rule(world, language, finder),
+    }
+    return ReferenceScores(
+        dialogues=len(scored),
+        state_f1={
+            "names the patient says": string_matching_f1(scored, finder, both_sides=False),
+            "names either side says": string_matching_f1(scored, finder, both_sides=True),
+        },
+        keyword_f1={
+            **{name: keyword_f1(scored, rule) for name, rule in rules.items()},
+            "the physician again": ceiling.keyword_f1,
+        },
+        category_accuracy={
+            "most frequent at this turn": category_accuracy_by_position(training, scored),
+            "what followed the last category": category_accuracy_after_previous(training, scored),
+            "the physician again": ceiling.category_accuracy,
+        },
+    )
 
 
 def _keywords(turn: Turn) -> tuple[str, ...]:

@@ -90,10 +90,9 @@ class TurnLayout:
         """How many sessions are still active in each turn; they are a prefix of those before."""
         return [stop - start for start, stop in itertools.pairwise(self.offsets)]
 
-    def previous_rows(self) -> Tensor:
-        """The row of the same session's turn before [N]; -1 for first turns."""
-        starts = torch.tensor((0, *self.offsets[:-2]))[self.turn]
-        return torch.where(self.turn > 0, starts + self.session, -1)
+    def first_turns(self, count: int) -> TurnLayout:
+        """The layout of the first turns of the first `count` sessions alone."""
+        return TurnLayout(self.session[:count], self.turn[:count], (0, count))
 
 
 @dataclass(frozen=True)

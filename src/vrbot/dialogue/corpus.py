@@ -96,7 +96,7 @@ class Corpus:
     def segmenter_settings(self) -> tuple[str, Path | None]:
         """The name of the segmenter, and the directory of its model."""
         model = self.manifest.settings["segmenter_model"]
-        return self.manifest.settings["segmenter"], None if model is None else Path(model)
+        return self.manifest.settings["segmenter"], None if model is None else self.directory / model
 
     @cached_property
     def segmenter(self) -> Segmenter:

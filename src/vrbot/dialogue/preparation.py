@@ -44,6 +44,7 @@ class PreparationSettings:
 
     format: str | None = None  # guessed where it is not given
     knowledge: KnowledgeFiles = field(default_factory=KnowledgeFiles)
+    trust_aliases: bool = False  # people wrote them; else rows that cannot be right are dropped
     segmenter: str = "rjieba"
     segmenter_model: Path | None = None
     vocabulary_size: int = 30_000
@@ -73,7 +74,8 @@ def prepare(
     _check_use(out, settings, workers, overwrite)
     sources = _Sources.find(source, settings.format)
     like = None if settings.like is None else Corpus.open(settings.like)
-    knowledge = gather_knowledge(settings.knowledge) if like is None else knowledge_of(like)
+    trust = settings.trust_aliases
+    knowledge = gather_knowledge(settings.knowledge, trust_aliases=trust) if like is None else knowledge_of(like)
     reader = _reader(settings, knowledge, like)
     report = ImportReport()
     with open_readers(reader, workers, dask) as read_all:
@@ -103,6 +105,8 @@ def _check_use(out: Path, settings: PreparationSettings, workers: int, overwrite
         raise UsageError(
             "--like takes words and knowledge from the other corpus: leave out --graph and the other files"
         )
+    if settings.trust_aliases and settings.knowledge.alias is None:
+        raise UsageError("there are no aliases to trust: give them with --alias, or leave out --trust-aliases")
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not overwrite:
@@ -224,6 +228,7 @@ def _recorded(settings: PreparationSettings, reader: SessionReader, sources: _So
         "segmenter_model": None if model is None else str(model),
         "vocabulary_size": settings.vocabulary_size,
         "minimum_count": settings.minimum_count,
+        "trust_aliases": settings.trust_aliases,
         "knowledge": settings.knowledge.hashes(),
         "sources": sources.hashes(),
     }

@@ -44,8 +44,8 @@ class PreparedKnowledge:
     counts: KnowledgeCounts
 
 
-def gather_knowledge(files: KnowledgeFiles) -> PreparedKnowledge:
-    """Reads the files, drops aliases that cannot be right, and assembles inventory and graph."""
+def gather_knowledge(files: KnowledgeFiles, *, trust_aliases: bool = False) -> PreparedKnowledge:
+    """Reads the files, drops aliases that cannot be right (unless they are trusted), assembles inventory and graph."""
     triples = [] if files.graph is None else read_triples(files.graph)
     aliases = {} if files.alias is None else read_aliases(files.alias)
     lexicon = {} if files.lexicon is None else read_lexicon(files.lexicon)
@@ -54,8 +54,8 @@ def gather_knowledge(files: KnowledgeFiles) -> PreparedKnowledge:
     known = () if word_list is None else word_list.entities
     protected = dict.fromkeys((*entities, *(name for names in lexicon.values() for name in names)))
     types = {**dict.fromkeys((*known, *protected), "other"), **infer_types(triples), **entities}
-    cleaning = clean_aliases(aliases, types, protected=protected.keys())
-    knowledge = assemble_knowledge(triples, cleaning.kept, lexicon, entities, known)
+    cleaning = clean_aliases(aliases, types, protected=protected.keys(), trusted=trust_aliases)
+    knowledge = assemble_knowledge(triples, cleaning.kept, lexicon, entities, known, trust_aliases)
     inventory = knowledge.inventory
     graph = Graph.from_triples(knowledge.triples, len(inventory), knowledge.relations)
     dropped = tuple(DroppedName(row.alias, row.target, row.reason) for row in cleaning.dropped)

@@ -77,14 +77,14 @@ def read_aliases(path: str | Path) -> dict[str, str]:
 
 
 def clean_aliases(
-    aliases: Mapping[str, str], types: Mapping[str, str], *, protected: Set[str] = frozenset()
+    aliases: Mapping[str, str], types: Mapping[str, str], *, protected: Set[str] = frozenset(), trusted: bool = False
 ) -> AliasCleaning:
     """Drop the rows that cannot be right; `types` gives every known entity's type.
 
     A row whose target is unknown is dropped too, unless its alias is protected (a name that labels use): there it
-    is idle, not wrong.
+    is idle, not wrong. Of a `trusted` map, one that people wrote, only rows with an unknown target go.
     """
-    judge = _Judge(aliases, types, protected)
+    judge = _Target(types, protected) if trusted else _Judge(aliases, types, protected)
     kept: dict[str, str] = {}
     dropped: list[DroppedAlias] = []
     for alias, target in aliases.items():
@@ -96,11 +96,24 @@ def clean_aliases(
     return AliasCleaning(kept, dropped)
 
 
+class _Target:
+    """The one objection to a map that people wrote."""
+
+    def __init__(self, types: Mapping[str, str], protected: Set[str]) -> None:
+        self._types, self._protected = types, protected
+
+    def objection(self, alias: str, target: str) -> str | None:
+        """Why this row leads nowhere, or None."""
+        if target in self._types or target in self._protected or alias in self._protected:
+            return None
+        return f"the target {target} is not a known entity"
+
+
 class _Judge:
     """What the cleaner knows while it reads the rows."""
 
     def __init__(self, aliases: Iterable[str], types: Mapping[str, str], protected: Set[str]) -> None:
-        self._types, self._protected = types, protected
+        self._types, self._protected, self._target = types, protected, _Target(types, protected)
         self._model = NameModel(types)
         self._containing = _names_containing(set(aliases), types)
         conditions = [name for name, entity_type in types.items() if broad_kind(entity_type) == CONDITION]
@@ -114,7 +127,7 @@ class _Judge:
         if alias == target or (_letters(alias) and _letters(alias) == _letters(target)):
             return None
         if target not in self._types and target not in self._protected:
-            return None if alias in self._protected else f"the target {target} is not a known entity"
+            return self._target.objection(alias, target)
         return (
             self._names_nothing(alias, target) or self._other_kind(alias, target) or self._only_a_piece(alias, target)
         )

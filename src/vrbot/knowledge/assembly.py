@@ -28,12 +28,14 @@ def assemble_knowledge(
     lexicon: Mapping[str, tuple[str, ...]] | None = None,
     entities: Mapping[str, str] | None = None,
     vocabulary_entities: Iterable[str] = (),
+    trust_aliases: bool = False,
 ) -> Knowledge:
     """One entity for everything that is one thing.
 
     Names that labels use (`entities` and what `lexicon` points to) are protected: never renamed, never folded
     into another. A graph name that a protected name is an alias of takes that name; where several protected names
     alias it, each gets its triples. Any other alias is a surface of its target, and folds an entity of its own name.
+    A single character is a surface only where it can be trusted: in the labels, the lexicon, or trusted aliases.
     """
     lexicon, entities = lexicon or {}, entities or {}
     protected = tuple(dict.fromkeys((*entities, *(name for names in lexicon.values() for name in names))))
@@ -48,8 +50,9 @@ def assemble_knowledge(
     relations = tuple(sorted({triple.relation for triple in renamed}))
     relation_position = {relation: number for number, relation in enumerate(relations)}
     rows = [(position[head], relation_position[relation], position[tail]) for head, relation, tail in renamed]
+    surfaces = _surfaces(position, folding, lexicon, frozenset(folding.aliases if trust_aliases else ()))
     return Knowledge(
-        Inventory(names, tuple(types.get(name, "other") for name in names), _surfaces(position, folding, lexicon)),
+        Inventory(names, tuple(types.get(name, "other") for name in names), surfaces),
         np.array(rows, dtype=np.int64).reshape(-1, 3),
         relations,
     )
@@ -99,12 +102,9 @@ def _renamed(triples: Sequence[Triple], folding: Folding) -> Iterable[Triple]:
 
 
 def _surfaces(
-    position: Mapping[str, int], folding: Folding, lexicon: Mapping[str, tuple[str, ...]]
+    position: Mapping[str, int], folding: Folding, lexicon: Mapping[str, tuple[str, ...]], trusted: frozenset[str]
 ) -> dict[str, tuple[int, ...]]:
-    """What each form means: protected names themselves, then the lexicon, then own names, then aliases.
-
-    A single character is a surface only where labels say so (it is protected, or in the lexicon).
-    """
+    """What each form means: protected names themselves, then the lexicon, then own names, then aliases."""
     surfaces: dict[str, tuple[int, ...]] = {}
     for name in position:
         if name in folding.protected:
@@ -113,6 +113,6 @@ def _surfaces(
         surfaces.setdefault(form, tuple(position[name] for name in names))
     for name in (*position, *folding.aliases, *folding.aliases.values()):
         meanings = tuple(position[entity] for entity in folding.canonical(name) if entity in position)
-        if len(name) > 1 and meanings:
+        if (len(name) > 1 or name in trusted) and meanings:
             surfaces.setdefault(name, (position[name],) if name in position else meanings)
     return surfaces

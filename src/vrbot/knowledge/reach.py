@@ -21,6 +21,9 @@ SEED_BITS = 62
 
 NO_PARENT = -1
 
+LONG_ROW = 16
+"""A row so many times longer than the nodes asked about is searched for them instead of read."""
+
 
 @dataclass(frozen=True)
 class Reached:
@@ -117,25 +120,26 @@ def edges_between(graph: Graph, ids: Ints) -> tuple[Ints, Ints, Ints]:
     """
     first = graph.offsets[ids]
     degrees = graph.offsets[ids + 1] - first
-    is_long = degrees > 16 * len(ids)
+    narrow = ids.astype(np.int32)  # the type of the targets, or searchsorted would copy them
+    is_long = degrees > LONG_ROW * len(ids)
     owners, within = _ranges(np.where(is_long, 0, degrees))
     edges = first[owners] + within
-    places = ids.searchsorted(graph.targets[edges])
+    targets = graph.targets[edges]
+    places = narrow.searchsorted(targets)
     places[places == len(ids)] = 0  # beyond the last: any place, it will not fit
-    hits = np.flatnonzero(ids[places] == graph.targets[edges])
+    hits = np.flatnonzero(narrow[places] == targets)
     parts = [(owners[hits], places[hits], edges[hits])]
     if is_long.any():
-        parts.append(_found_in_long_rows(graph, ids, np.flatnonzero(is_long)))
+        parts.append(_found_in_long_rows(graph, narrow, np.flatnonzero(is_long)))
     sources, target_places, numbers = (np.concatenate(column) for column in zip(*parts, strict=True))
     return sources, target_places, graph.relation_ids[numbers].astype(np.int64)
 
 
-def _found_in_long_rows(graph: Graph, ids: Ints, owners: Ints) -> tuple[Ints, Ints, Ints]:
+def _found_in_long_rows(graph: Graph, ids: NDArray[np.int32], owners: Ints) -> tuple[Ints, Ints, Ints]:
     """Positions of source and target in `ids`, and numbers of the edges, by binary search in each owner's row."""
-    narrow = ids.astype(np.int32)  # the type of the rows, or searchsorted would copy them
     starts, ends = graph.offsets[ids[owners]], graph.offsets[ids[owners] + 1]
     searched = [
-        start + graph.targets[start:end].searchsorted(narrow)
+        start + graph.targets[start:end].searchsorted(ids)
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
     edges = np.concatenate(searched)

@@ -1,4 +1,4 @@
-"""The response generator: attends to context, state and action; generates or copies each word (section 3.5, Eq. 15).
+"""The response generator: attends to context, state and action; generates or copies each word (section 3.5, Eq. 16).
 
 Letters: N rows, R response positions, P real positions of all rows, J slots to copy from, V words, H hidden size.
 """

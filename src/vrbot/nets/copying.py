@@ -22,16 +22,24 @@ def merge_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> T
 
 
 def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
-    """The same before normalisation: unnormalised log mass of every symbol [N, Q, V]."""
+    """The same before normalisation: unnormalised log mass of every symbol [N, Q, V].
+
+    Only the symbols that can be copied are touched. Slots with the same id add up; each of them writes the sum, and
+    the first one alone passes gradient on.
+    """
     if copy_scores.shape[-1] == 0:
         return generation
+    same = copy_ids.unsqueeze(2) == copy_ids.unsqueeze(1)  # [N, J, J]
+    is_first = ~same.tril(diagonal=-1).any(dim=2).unsqueeze(1)  # [N, 1, J]
     top = copy_scores.detach().amax(dim=-1, keepdim=True)
     top = torch.where(top.isfinite(), top, 0.0)
-    ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
-    mass = torch.zeros_like(generation).scatter_add(-1, ids, (copy_scores - top).exp())
+    mass = torch.bmm((copy_scores - top).exp(), same.to(copy_scores.dtype))
     copied = mass > 0
-    log_mass = torch.where(copied, mass, 1.0).log() + top
-    return torch.where(copied, torch.logaddexp(generation, log_mass), generation)
+    ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
+    generated = generation.gather(-1, ids)
+    merged = torch.logaddexp(generated, torch.where(copied, mass, 1.0).log() + top)
+    merged = torch.where(copied, merged, generated)
+    return generation.scatter(-1, ids, torch.where(is_first, merged, merged.detach()))
 
 
 def target_log_prob(

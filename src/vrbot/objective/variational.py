@@ -251,7 +251,7 @@ class VariationalObjective:
 
 
 def _label_terms(states: StatePass, actions: ActionPass | None, known: KnownLatents) -> dict[str, Tensor]:
-    """log p(S) + log q(S) and log p(A) + log q(A) where they are known (Eq. 19); the reply's term is the bounds' own."""
+    """log p(S) + log q(S) and log p(A) + log q(A) where they are known (Eq. 20); the reply's term is the bounds' own."""
     labels = _span_label(states.posterior, known.state, known.state_known)
     labels = labels + _span_label(states.prior, known.state, known.state_known)
     if actions is not None:

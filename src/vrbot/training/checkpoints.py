@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from vrbot.errors import UsageError
+from vrbot.model.weights import model_from_bytes, model_to_bytes, tensors_from_bytes, tensors_to_bytes
+from vrbot.sealed import is_sealed, read_sealed, recover, write_sealed
 from vrbot.training.optimiser import Optimiser, WeightAverage
 from vrbot.training.progress import Progress
-from vrbot.training.sealed import is_sealed, read_sealed, recover, write_sealed
-from vrbot.training.weights import model_from_bytes, model_to_bytes, tensors_from_bytes, tensors_to_bytes
 
 MODEL, OPTIMISER, AVERAGE = "model.safetensors", "optimiser.safetensors", "average.safetensors"
 PROGRESS, SCORES = "progress.json", "scores.json"

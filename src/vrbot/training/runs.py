@@ -15,6 +15,7 @@ from vrbot.config import Config, NetworkSettings
 from vrbot.dialogue.batching import Limits
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
+from vrbot.sealed import recover
 from vrbot.training.checkpoints import RunFolder
 from vrbot.training.description import RunDescription, RunPlan, corpus_digest, plan_differences
 from vrbot.training.distributed import Workers, join_workers
@@ -23,7 +24,6 @@ from vrbot.training.loop import LOSS, Trainer, TrainingData, Validate
 from vrbot.training.observe import MetricsTable, Observer, TensorBoard
 from vrbot.training.progress import Progress
 from vrbot.training.randomness import Use, derived_seed
-from vrbot.training.sealed import recover
 
 ModelBuilder = Callable[[str, Config, Corpus], torch.nn.Module]
 ValidationBuilder = Callable[[Corpus, Config], Validate]

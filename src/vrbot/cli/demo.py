@@ -1,0 +1,185 @@
+"""`vrbot demo`: simulate the clinic, train a small model on it, and talk to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vrbot.cli.chat import WORDS, ReplyScreen, check_language, talk
+from vrbot.cli.printing import note, say, say_table
+from vrbot.clinic.simulate import NOTICE, SimulationSettings, simulate_corpus
+from vrbot.config import Config, recipe
+from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.preparation import PreparationSettings, prepare
+from vrbot.dialogue.preparation_knowledge import KnowledgeFiles
+from vrbot.errors import UsageError, VRBotError
+
+if TYPE_CHECKING:
+    from vrbot.agent.chat import Chat
+    from vrbot.agent.respond import Agent
+    from vrbot.training.description import RunPlan
+    from vrbot.training.observe import Observer
+
+MODEL, DIALOGUES, SEED = "vrbot", 1200, 1
+SETTINGS: Mapping[str, Any] = {
+    "network.dropout": 0.2,
+    "training.max_epochs": 6,
+    "training.stage_one_epochs": 1.0,
+    "training.validate_every_epochs": 2.0,
+}
+"""Of the small recipe, changed so that training takes minutes."""
+
+SEGMENTERS = {"zh": "rjieba", "en": "spaces"}
+MARK = "demo.json"
+INTERRUPTED = 130
+SAMPLES = {
+    "zh": ("我咳嗽三天了，有点发烧，怎么回事？", "没有。需要吃什么药吗？"),
+    "en": ("I have had a cough and a fever for three days. What is it?", "No. Is there a medicine I can take?"),
+}
+
+
+def demo(
+    no_serve: Annotated[bool, typer.Option("--no-serve", help="Do not open the console.")] = False,
+    language: Annotated[str, typer.Option(help="zh or en.")] = "zh",
+    host: Annotated[str, typer.Option(help="Where the console listens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where the console listens.")] = 8080,
+    cache: Annotated[Path | None, typer.Option(help="Where everything is kept [build/demo-LANGUAGE].")] = None,
+) -> None:
+    """Simulate the clinic, train a small model on it (some minutes, the first time only), and talk to it.
+
+    The console is not built yet: on a terminal the demo ends in a chat; elsewhere it answers two questions.
+
+    \b
+    Example:
+        vrbot demo --language en
+    """
+    del no_serve, host, port  # kept for the console
+    check_language(language)
+    folder = cache or Path("build") / f"demo-{language}"
+    _claim(folder)
+    corpus = prepared_clinic(folder, language)
+    agent = trained_agent(folder / "run", corpus)
+    _say_scores(agent)
+    note(NOTICE)
+
+    from vrbot.agent.chat import Chat
+
+    chat = Chat(agent)
+    if sys.stdin.isatty():
+        talk(chat, language)
+    else:
+        _show_samples(chat, language)
+
+
+def demo_config() -> Config:
+    """The settings the demo trains with."""
+    return recipe("small").with_settings(SETTINGS)
+
+
+def _claim(folder: Path) -> None:
+    """Makes the folder the demo's own; what is in it may then be made anew."""
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARK).is_file())):
+        raise UsageError(f"{folder} is not the cache of a demo: give --cache a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text(json.dumps({"what": "made by `vrbot demo`; may be deleted"}) + "\n", encoding="utf-8")
+
+
+def prepared_clinic(folder: Path, language: str) -> Path:
+    """The prepared corpus of the clinic; made unless it is there, as it would be made now."""
+    dialogues, corpus = folder / "dialogues", folder / "corpus"
+    simulation = SimulationSettings(DIALOGUES, SEED, language)
+    if not _is_simulated(dialogues, simulation):
+        note(f"simulating {DIALOGUES:,} consultations")
+        simulate_corpus(dialogues, simulation, overwrite=True)
+    files = KnowledgeFiles(
+        graph=dialogues / "graph.csv", lexicon=dialogues / "lexicon.json", entities=dialogues / "entities.csv"
+    )
+    if not _is_prepared(corpus, files, language):
+        note("preparing the corpus")
+        shutil.rmtree(corpus, ignore_errors=True)
+        prepare(dialogues, corpus, PreparationSettings(knowledge=files, segmenter=SEGMENTERS[language]))
+    return corpus
+
+
+def _is_simulated(dialogues: Path, settings: SimulationSettings) -> bool:
+    try:
+        record = json.loads((dialogues / "simulation.json").read_text(encoding="utf-8"))
+        return bool(record["settings"] == json.loads(json.dumps(asdict(settings))))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _is_prepared(corpus: Path, files: KnowledgeFiles, language: str) -> bool:
+    try:
+        settings = Corpus.open(corpus).manifest.settings
+    except VRBotError:
+        return False
+    return bool(settings["segmenter"] == SEGMENTERS[language] and settings["knowledge"] == files.hashes())
+
+
+def trained_agent(run: Path, corpus: Path) -> Agent:
+    """The agent of the demo's run: trained now, or as far as that was not done before."""
+    from vrbot.agent.respond import Agent
+    from vrbot.baselines.catalogue import build_model
+    from vrbot.evaluation.validation import build_validation
+    from vrbot.training.checkpoints import RunFolder
+    from vrbot.training.description import RunPlan
+    from vrbot.training.runs import Parts, train_run
+
+    plan = RunPlan(MODEL, corpus, demo_config(), SEED)
+    if run.exists() and not _is_run_of(run, plan):
+        note("training anew: the cached model is another one")
+        shutil.rmtree(run)
+    progress = RunFolder(run).progress() if run.exists() else None
+    if progress is None or progress.finished is None:
+        note("training; this takes some minutes, once (Ctrl-C stops, the same command goes on)")
+        parts = Parts(build_model, build_validation, observers=_observers())
+        outcome = train_run(run, plan, parts, resume=run.exists())
+        if outcome.status == "interrupted":
+            note("stopped; everything is saved, the same command goes on")
+            raise typer.Exit(INTERRUPTED)
+    return Agent.from_pretrained(run)
+
+
+def _is_run_of(run: Path, plan: RunPlan) -> bool:
+    from vrbot.training.description import corpus_digest, plan_differences
+    from vrbot.training.runs import open_run
+
+    try:
+        description = open_run(run)
+        return not plan_differences(description.plan, plan) and (
+            corpus_digest(Corpus.open(plan.corpus)) == description.corpus_sha256
+        )
+    except VRBotError:
+        return False
+
+
+def _observers() -> list[Observer]:
+    """A bar on a terminal, lines elsewhere."""
+    from vrbot.training.observe import Lines, TerminalBar
+
+    if not sys.stderr.isatty():
+        return [Lines(note)]
+    from rich.console import Console
+
+    return [TerminalBar(Console(stderr=True))]
+
+
+def _say_scores(agent: Agent) -> None:
+    facts = agent.facts
+    say(f"{facts.model}: {facts.parameters:,} parameters, best after step {facts.step}; on validation dialogues:")
+    say_table(("measure", "score"), [(name, score) for name, score in facts.scores.items() if score is not None])
+
+
+def _show_samples(chat: Chat, language: str) -> None:
+    screen = ReplyScreen(WORDS[language])
+    for text in SAMPLES[language]:
+        say(f"\n{WORDS[language]['patient']}: {text}")
+        screen.show(chat.say(text))

@@ -1,0 +1,67 @@
+"""How fast a model trains: full steps (forward, backward, clipping, update) on real batches of a corpus."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from vrbot.baselines.catalogue import build_model
+from vrbot.config import Config, recipe
+from vrbot.dialogue.batching import Limits, SessionBatch, bucketed_batches, collate
+from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.supervision import select_labels
+from vrbot.model.contract import DialogueModel, Moment
+from vrbot.nets.calibration import gemm_gflops, rate
+
+
+def measure_training(corpus: Path, recipe_name: str, model: str, steps: int, threads: int | None) -> dict[str, Any]:
+    """GEMM speed, and turns per second in stage 1 and stage 2 without labels."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    config, data = recipe(recipe_name), Corpus.open(corpus)
+    gflops = gemm_gflops()
+    torch.manual_seed(0)
+    network = build_model(model, config, data)
+    batches = _batches(config, data, steps + 1)
+    figures: dict[str, Any] = {
+        "gemm_gflops": round(gflops, 1),
+        "threads": torch.get_num_threads(),
+        "words": len(data.vocabulary),
+        "entities": len(data.inventory.names),
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+    }
+    for stage in (1, 2):
+        turns, seconds = _time_steps(network, config, batches, stage)
+        figures[f"stage{stage}"] = rate(turns, seconds, gflops)
+    return figures
+
+
+def _batches(config: Config, corpus: Corpus, count: int) -> list[SessionBatch]:
+    split = corpus.split("train")
+    masks = select_labels(split.session_ids, 0, state=0.0, action=0.0).masks(split)
+    network = config.network
+    limits = Limits(network.max_context, network.max_characters, network.max_response)
+    chosen = bucketed_batches(split, config.training.batch_size, seed=0, max_rows=config.training.max_rows)
+    return [collate(split, sessions, masks, limits) for sessions in chosen[:count]]
+
+
+def _time_steps(network: nn.Module, config: Config, batches: list[SessionBatch], stage: int) -> tuple[int, float]:
+    """Turns and seconds of all batches but the first."""
+    optimiser = torch.optim.Adam(network.parameters(), lr=config.training.learning_rate)
+    contract: DialogueModel = network  # type: ignore[assignment]
+    turns, begun = 0, 0.0
+    for step, batch in enumerate(batches):
+        if step == 1:
+            begun = time.perf_counter()
+        generator = torch.Generator().manual_seed(step)
+        loss = contract.loss(batch, Moment(step, stage, generator))
+        optimiser.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss.total / loss.num_turns)
+        nn.utils.clip_grad_norm_(network.parameters(), config.training.gradient_clip)
+        optimiser.step()
+        turns += loss.num_turns if step else 0
+    return turns, time.perf_counter() - begun

@@ -1,0 +1,58 @@
+"""Every system can learn: one small batch by heart, in seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.model.tiny import MODELS, batch_of, moment, tiny_config, tiny_model
+from vrbot.agent.replies import reply_to_batch
+from vrbot.dialogue.batching import SessionBatch
+from vrbot.dialogue.corpus import Corpus
+from vrbot.model.contract import DialogueModel
+
+SESSIONS = (1, 2)
+MOST_STEPS, STEPS_BETWEEN_LOOKS = 100, 10
+SETTINGS: dict[str, Any] = {
+    "network__hidden_size": 24,
+    "network__embedding_size": 24,
+    "tracker__length": 2,
+    "policy__length": 2,
+    "objective__temperature_start": 0.5,
+    "objective__temperature_steps": MOST_STEPS,
+}
+
+
+def replies_as_recorded(model: DialogueModel, batch: SessionBatch) -> float:
+    """The share of turns whose greedy reply is the recorded one, word for word."""
+    replies = reply_to_batch(model, batch, tiny_config(**SETTINGS).decoding)
+    recorded = zip(batch.targets.response.tolist(), batch.targets.response_lengths.tolist(), strict=True)
+    right = [
+        reply.words == tuple(words[: length - 1]) for reply, (words, length) in zip(replies, recorded, strict=True)
+    ]
+    return sum(right) / len(right)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_system_learns_one_batch_by_heart(corpus: Corpus, name: str) -> None:
+    """A label the graph cannot reach keeps its price, so a loss need not fall to zero."""
+    model, batch = tiny_model(name, tiny_config(**SETTINGS), corpus, scale=1.0), batch_of(corpus, SESSIONS)
+    assert isinstance(model, torch.nn.Module)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    losses: list[float] = []
+    assert replies_as_recorded(model, batch) < 0.5
+    for step in range(MOST_STEPS):
+        optimiser.zero_grad()
+        loss = model.loss(batch, moment(step, step=step))
+        (loss.total / loss.num_turns).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimiser.step()
+        losses.append(float(loss.total.detach()))
+        learned = losses[-1] < 0.35 * losses[0]
+        if step % STEPS_BETWEEN_LOOKS == STEPS_BETWEEN_LOOKS - 1 and learned and replies_as_recorded(model, batch) == 1:
+            return
+    pytest.fail(
+        f"after {MOST_STEPS} steps the loss is {losses[-1]:.1f} of {losses[0]:.1f} and replies are not as recorded"
+    )
