@@ -38,9 +38,10 @@ class TrackerSettings(_Settings):
 
 
 class PolicySettings(_Settings):
-    """The action span and the graph."""
+    """The action and the graph; `form` says whether keywords are a span (the paper's) or a set."""
 
-    length: int = Field(3, ge=1)
+    length: int = Field(5, ge=1)
+    form: Literal["span", "set"] = "set"
     hops: int = Field(2, ge=1, le=8)
     subgraph_limit: int = Field(40, ge=1)
     graph_size: int = Field(64, ge=1)
@@ -152,17 +153,39 @@ def paper() -> Config:
     """The paper's sizes and its literal form (section 4.6)."""
     return Config(
         network=NetworkSettings(
-            embedding_size=300, hidden_size=512, dropout=0.0, memory="carried", readings="fed", max_context=200, max_response=100
+            embedding_size=300,
+            hidden_size=512,
+            dropout=0.0,
+            memory="carried",
+            readings="fed",
+            max_context=200,
+            max_response=100,
         ),
         tracker=TrackerSettings(generation_bias=0.0, ending_bias=0.0, order_bias=0.0),
         policy=PolicySettings(
-            subgraph_limit=50, graph_size=128, graph_score="linear", posterior="free", order="learned"
+            length=3,
+            subgraph_limit=50,
+            graph_size=128,
+            graph_score="linear",
+            form="span",
+            posterior="free",
+            order="learned",
         ),
         objective=ObjectiveSettings(
-            temperature_start=3.0, temperature_end=0.1, temperature_steps=30_000, straight_through=False, split_reconstruction=False
+            temperature_start=3.0,
+            temperature_end=0.1,
+            temperature_steps=30_000,
+            straight_through=False,
+            split_reconstruction=False,
         ),
         training=TrainingSettings(
-            batch_size=16, learning_rate=1e-4, final_learning_rate=1e-5, max_epochs=50, stage_one_epochs=20, patience=10, average_decay=0.0
+            batch_size=16,
+            learning_rate=1e-4,
+            final_learning_rate=1e-5,
+            max_epochs=50,
+            stage_one_epochs=20,
+            patience=10,
+            average_decay=0.0,
         ),
     )
 

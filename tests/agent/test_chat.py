@@ -61,7 +61,20 @@ def test_a_chat_shows_state_action_and_reply(language: str, saved: Path) -> None
 
 
 def test_the_commands_of_a_chat_do_what_they_say(saved: Path) -> None:
-    said = ["/state", "我咳嗽三天了", "发烧", "/undo", "/state", "/undo", "/undo", "乏力", "/new", "/help", "/quit", "头痛"]
+    said = [
+        "/state",
+        "我咳嗽三天了",
+        "发烧",
+        "/undo",
+        "/state",
+        "/undo",
+        "/undo",
+        "乏力",
+        "/new",
+        "/help",
+        "/quit",
+        "头痛",
+    ]
     code, output = talk(saved, "\n".join(said), "--language", "en")
     lines = output.splitlines()
     assert code == 0
@@ -103,7 +116,7 @@ def test_a_model_without_state_and_action_can_be_talked_to(make_agent: MakeAgent
 
 def test_what_would_steer_a_terminal_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     ReplyScreen(WORDS["en"]).hint("taken back: \x1b[31m[red]a\x07\ud800")
-    assert capsys.readouterr().out == "taken back: [31m[red]a?\n"
+    assert capsys.readouterr().out == "taken back: [31m[red]a\n"
 
 
 def test_both_languages_say_the_same_things() -> None:
@@ -111,7 +124,8 @@ def test_both_languages_say_the_same_things() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"), [(["--language", "fr"], "unknown language 'fr'"), (["--search", "x"], "'x' is not a search")]
+    ("options", "complaint"),
+    [(["--language", "fr"], "unknown language 'fr'"), (["--search", "x"], "'x' is not a search")],
 )
 def test_wrong_use_is_one_line(
     options: list[str], complaint: str, saved: Path, capsys: pytest.CaptureFixture[str]

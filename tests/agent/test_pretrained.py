@@ -36,7 +36,9 @@ def saved(make_agent: MakeAgent, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-@pytest.mark.parametrize(("name", "form"), [*((name, "small") for name in MODELS), *(("vrbot", form) for form in FORMS)])
+@pytest.mark.parametrize(
+    ("name", "form"), [*((name, "small") for name in MODELS), *(("vrbot", form) for form in FORMS)]
+)
 def test_a_loaded_model_is_the_saved_one_to_the_last_bit(
     name: str, form: str, make_agent: MakeAgent, tmp_path: Path, corpus: Corpus
 ) -> None:
@@ -176,7 +178,13 @@ def test_the_card_says_what_the_model_is_and_what_it_is_not_for(saved: Path) -> 
     agent = Agent.from_pretrained(saved)
     assert agent.card == card
     assert card.startswith("# vrbot\n")
-    for told in (f"{agent.facts.parameters:,}", "12.35", "state of 25% of the dialogues", "Seed: 7", "not a medical device"):
+    for told in (
+        f"{agent.facts.parameters:,}",
+        "12.35",
+        "state of 25% of the dialogues",
+        "Seed: 7",
+        "not a medical device",
+    ):
         assert told in card
     assert "| train | 5 | 12 |" in card
     assert "bleu_2" not in card

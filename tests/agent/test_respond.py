@@ -148,7 +148,7 @@ def test_no_odd_text_stops_an_agent(name: str, kind: str, make_agent: MakeAgent)
 
 
 def test_a_megabyte_of_text_is_answered(make_agent: MakeAgent) -> None:
-    text = "我咳嗽三天了，发烧。abc 123 👩🏽‍⚕️ " * 40_000
+    text = "我咳嗽三天了，发烧。abc 123 👩🏽‍⚕️ " * 20_000
     assert len(text.encode()) > 1_000_000
     make_agent().respond([(text, text), (text, "")])
 
@@ -162,7 +162,7 @@ def spoken_to(make_agent: MakeAgent) -> Agent:
     return make_agent()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(conversation=st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=4))
 def test_any_conversation_is_answered(spoken_to: Agent, conversation: list[tuple[str, str]]) -> None:
     spoken_to.respond(conversation, Search("greedy"))

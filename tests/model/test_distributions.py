@@ -16,6 +16,7 @@ from tests.model.tiny import (
     assert_normalised,
     batch_of,
     entity_id,
+    keyword_log_probs,
     moment,
     tiny_config,
     tiny_vrbot,
@@ -24,11 +25,13 @@ from tests.model.tiny import (
 from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus
+from vrbot.model.keyword_scores import IMPOSSIBLE, SetScores
 from vrbot.model.policy_network import WrittenAction
 from vrbot.model.spans import Choose, Span, WrittenSpan, span_of
 from vrbot.model.vrbot import VRBot
 from vrbot.probability.category import relaxed_sample
 
+SPAN_FORMS = ("span", "free", "paper")
 VARIANTS = ("vrbot", "vrbot-no-state", "vrbot-no-action", "vrbot-no-graph", "vrbot-no-context")
 
 
@@ -77,13 +80,13 @@ def test_trackers_policies_and_categories_sum_to_one(corpus: Corpus, name: str, 
         actions = written_actions(model, batch, states["prior"].span, drawing(1, hard=form != "paper"))
     for log_probs in (
         *(state.log_probs for state in states.values()),
-        *(action.scores.keywords for action in actions.values()),
+        *(keyword_log_probs(action.scores.keywords) for action in actions.values()),
         *(action.scores.category for action in actions.values()),
     ):
         assert_normalised(log_probs)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", SPAN_FORMS)
 @pytest.mark.parametrize("name", ["vrbot", "vrbot-no-context"])
 def test_a_span_never_repeats_an_entity_and_after_none_there_is_only_none(corpus: Corpus, name: str, form: str) -> None:
     model, batch = tiny_vrbot(tiny_config(form), corpus, name=name), batch_of(corpus)
@@ -91,7 +94,7 @@ def test_a_span_never_repeats_an_entity_and_after_none_there_is_only_none(corpus
         states = written_states(model, batch, drawing(0, hard=True))
         actions = written_actions(model, batch, states["prior"].span, drawing(1, hard=True))
     pairs = [(state.span, state.log_probs) for state in states.values()]
-    pairs += [(action.action.keywords, action.scores.keywords) for action in actions.values()]
+    pairs += [(action.action.keywords, keyword_log_probs(action.scores.keywords)) for action in actions.values()]
     for span, log_probs in pairs:
         none = span.weights.shape[-1] - 1
         for ids, mass in zip(span.ids.tolist(), possible(log_probs), strict=True):
@@ -135,7 +138,7 @@ def test_the_inference_policy_copies_only_what_the_response_names(corpus: Corpus
     action = written_actions(model, batch, state, drawing(0, hard=True))["inference"]
     for row, named in enumerate(batch.targets.response_mentions.tolist()):
         elsewhere = [entity for entity in range(len(corpus.inventory.names)) if entity not in named]
-        assert float(action.scores.keywords[row].detach().exp()[:, elsewhere].sum()) < 1e-6
+        assert float(keyword_log_probs(action.scores.keywords)[row].detach().exp()[:, elsewhere].sum()) < 1e-6
 
 
 def test_an_inference_policy_that_copies_names_everything_there_is_room_for(corpus: Corpus) -> None:
@@ -161,7 +164,10 @@ def test_without_the_context_detector_keywords_come_from_the_subgraph_only(corpu
     for row, subgraph in enumerate(evidence.subgraphs.subgraphs):
         nodes = set(subgraph.nodes.tolist())
         assert int(seeds[row]) in nodes
-        mass = possible(written.scores.keywords[row])
+        if isinstance(written.scores.keywords, SetScores):
+            assert set((written.scores.keywords.logits[row] != IMPOSSIBLE).nonzero().flatten().tolist()) == nodes
+            continue
+        mass = possible(written.scores.keywords.log_probs[row])
         assert set(mass[0].nonzero().flatten().tolist()) == nodes | {len(corpus.inventory.names)}
         assert set(mass.any(dim=0).nonzero().flatten().tolist()) <= nodes | {len(corpus.inventory.names)}
 
@@ -172,11 +178,11 @@ def test_an_empty_subgraph_is_no_obstacle(corpus: Corpus, name: str, form: str) 
     model, batch = tiny_vrbot(tiny_config(form), corpus, name=name), batch_of(corpus)
     nothing = model.first_state(len(batch.turn), torch.device("cpu"))
     action = written_actions(model, batch, nothing, drawing(0, hard=True))["prior"]
-    assert_normalised(action.scores.keywords)
+    assert_normalised(keyword_log_probs(action.scores.keywords))
     if name == "vrbot-no-context":
         assert not action.action.keywords.mask.any()
     if action.scores.category.requires_grad:
-        (action.scores.category.sum() + action.scores.keywords[..., -1].sum()).backward()  # type: ignore[no-untyped-call]
+        (action.scores.category.sum() + keyword_log_probs(action.scores.keywords)[..., -1].sum()).backward()  # type: ignore[no-untyped-call]
     for parameter in model.parameters():
         assert parameter.grad is None or bool(parameter.grad.isfinite().all())
 

@@ -23,6 +23,7 @@ from vrbot.dialogue.preparation import PreparationSettings, prepare
 from vrbot.dialogue.preparation_knowledge import KnowledgeFiles
 from vrbot.dialogue.session import CATEGORIES, Action, Session, Turn
 from vrbot.model.contract import DialogueModel, Moment
+from vrbot.model.keyword_scores import KeywordScores, SpanScores
 from vrbot.model.spans import Span
 from vrbot.model.vrbot import VRBot
 
@@ -45,6 +46,7 @@ SETTINGS: Mapping[str, Any] = {
     "network.dropout": 0.0,
     "tracker.length": 4,
     "policy.graph_size": 8,
+    "policy.length": 3,
     "policy.subgraph_limit": 8,
     "objective.split_reconstruction": False,
     "decoding.beam": 1,
@@ -54,13 +56,20 @@ SETTINGS: Mapping[str, Any] = {
 FORMS: Mapping[str, Mapping[str, Any]] = {
     "small": {},
     "soft": {"objective.straight_through": False, "network.readings": "fed"},
-    "free": {"policy.posterior": "free", "policy.order": "learned", "network.memory": "carried"},
+    "span": {"policy.form": "span"},
+    "free": {
+        "policy.form": "span",
+        "policy.posterior": "free",
+        "policy.order": "learned",
+        "network.memory": "carried",
+    },
     "paper": {
         "network.memory": "carried",
         "network.readings": "fed",
         "tracker.generation_bias": 0.0,
         "tracker.ending_bias": 0.0,
         "tracker.order_bias": 0.0,
+        "policy.form": "span",
         "policy.graph_score": "linear",
         "policy.posterior": "free",
         "policy.order": "learned",
@@ -199,6 +208,13 @@ def random_spans(num_rows: int, length: int, num_entities: int, seed: int) -> Sp
     ends = torch.randint(0, length + 1, (num_rows, 1), generator=generator)
     ids = torch.where(torch.arange(length) < ends, ids, num_entities)
     return Span(torch.nn.functional.one_hot(ids, num_entities + 1).float())
+
+
+def keyword_log_probs(scores: KeywordScores) -> Tensor:
+    """Keywords as distributions that must sum to one: over symbols [N, L, E+1], or named and not named [N, E, 2]."""
+    if isinstance(scores, SpanScores):
+        return scores.log_probs
+    return torch.nn.functional.logsigmoid(torch.stack((scores.logits, -scores.logits), dim=-1))
 
 
 def assert_normalised(log_probs: Tensor) -> None:

@@ -103,8 +103,15 @@ def found_table(model: VRBot, corpus: Corpus, table: dict[str, dict[str, bool]])
     }
 
 
-@pytest.mark.parametrize("form", ["small", "paper"])
-@pytest.mark.parametrize(("bound", "stopped"), TABLES, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("bound", "stopped", "form"),
+    [
+        *((bound, stopped, "small") for bound, stopped in TABLES),
+        ("two-stage", False, "span"),
+        ("two-stage", False, "paper"),
+        ("joint", True, "paper"),
+    ],
+)
 def test_gradients_reach_the_networks_of_the_table_and_no_others(
     corpus: Corpus, bound: str, stopped: bool, form: str
 ) -> None:

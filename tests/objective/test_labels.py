@@ -23,8 +23,8 @@ from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus
 from vrbot.model.contract import BatchLoss
+from vrbot.model.keyword_scores import IMPOSSIBLE
 from vrbot.objective.labels import LABEL_KINDS, in_order_of, known_latents
-from vrbot.objective.variational import IMPOSSIBLE
 
 SUBSETS = [kinds for size in range(4) for kinds in itertools.combinations(LABEL_KINDS, size)]
 
@@ -152,7 +152,7 @@ def test_label_terms_are_the_log_probabilities_of_the_labels_by_both_networks(co
         expected += scores.gather(-1, known.state.ids.unsqueeze(-1)).squeeze(-1).sum(dim=-1)
     for policy, told in ((model.prior_policy, None), (model.inference_policy, response)):
         of_action = policy.score_along(model.policy_evidence(heard, known.state, told), known.action)  # type: ignore[operator]
-        expected += of_action.keywords.gather(-1, known.keywords.ids.unsqueeze(-1)).squeeze(-1).sum(dim=-1)
+        expected += of_action.keywords.log_probs.gather(-1, known.keywords.ids.unsqueeze(-1)).squeeze(-1).sum(dim=-1)
         expected += of_action.category.gather(1, known.category.argmax(dim=1, keepdim=True)).squeeze(1)
     assert bool(expected[first].isfinite().all())
     torch.testing.assert_close(found[first], expected[first], atol=1e-3, rtol=1e-4)

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from vrbot.config import DecodingSettings, NetworkSettings
+from vrbot.decoding.adjusting import forbid
 from vrbot.decoding.beam import beam
 from vrbot.decoding.greedy import greedy
 from vrbot.decoding.step import Decoded
 from vrbot.dialogue.batching import Limits, SessionBatch, collate, sequential_batches
 from vrbot.dialogue.splits import Split
 from vrbot.dialogue.vocabulary import BOS, EOS, PAD, UNK
-from vrbot.decoding.adjusting import forbid
 from vrbot.model.contract import DialogueModel, Perception
 
 ROWS_AT_ONCE = 64
@@ -56,7 +56,9 @@ def reply_to_batch(model: DialogueModel, batch: SessionBatch, decoding: Decoding
     replies: list[TurnReply] = []
     for rows in torch.arange(len(batch.turn)).split(ROWS_AT_ONCE):
         decoded = search(model, perception, rows, decoding)
-        for row, tokens, length in zip(rows.tolist(), decoded.tokens[:, 0], decoded.lengths[:, 0].tolist(), strict=True):
+        for row, tokens, length in zip(
+            rows.tolist(), decoded.tokens[:, 0], decoded.lengths[:, 0].tolist(), strict=True
+        ):
             replies.append(_turn_reply(batch, perception, row, tokens[:length]))
     return replies
 

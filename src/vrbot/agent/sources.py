@@ -37,7 +37,7 @@ def keyword_sources(model: Any, perception: Perception, rows: Tensor) -> Keyword
     evidence = _evidence(model, perception.state[rows], given)
     span = given.action.keywords
     chosen = span.ids.unsqueeze(-1)  # [N, L, 1]
-    log_probs = policy.score_along(evidence, given.action).keywords.gather(-1, chosen).squeeze(-1)
+    log_probs = policy.score_spans(evidence, given.action).gather(-1, chosen).squeeze(-1)
     begun = policy.vectors.for_decoder(evidence)  # type: ignore[operator]
     initial = policy.writer.initial(*begun, given.action.category @ policy.categories.weight)
     states, written = policy.writer.states_along(initial, span, evidence.table), Written.before_each(span)

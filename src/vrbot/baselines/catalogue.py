@@ -29,7 +29,9 @@ class Entry:
 def _vrbot(assembly: Assembly, changes: Mapping[str, object] | None = None) -> Builder:
     def build(config: Config, world: World) -> nn.Module:
         config = config.with_settings(changes or {})
-        return build_vrbot(config, world, assembly, VariationalObjective(config.objective, world.preference, assembly.labels))
+        return build_vrbot(
+            config, world, assembly, VariationalObjective(config.objective, world.preference, assembly.labels)
+        )
 
     return build
 
@@ -37,21 +39,35 @@ def _vrbot(assembly: Assembly, changes: Mapping[str, object] | None = None) -> B
 STATE_AND_ACTION = ("state", "category", "keywords")
 
 CATALOGUE: Mapping[str, Entry] = {
-    "vrbot": Entry("latent patient state and physician action, reasoned over conversation and graph", STATE_AND_ACTION, _vrbot(Assembly())),
+    "vrbot": Entry(
+        "latent patient state and physician action, reasoned over conversation and graph",
+        STATE_AND_ACTION,
+        _vrbot(Assembly()),
+    ),
     "vrbot-un": Entry(
         "VRBot trained on labelled turns only",
         STATE_AND_ACTION,
         _vrbot(Assembly(), {"objective.labelled_turns_only": True}),
     ),
-    "vrbot-no-state": Entry("VRBot without a state; the graph is entered by the context's entities", ("category", "keywords"), _vrbot(Assembly(state=False))),
+    "vrbot-no-state": Entry(
+        "VRBot without a state; the graph is entered by the context's entities",
+        ("category", "keywords"),
+        _vrbot(Assembly(state=False)),
+    ),
     "vrbot-no-action": Entry("VRBot without an action", ("state",), _vrbot(Assembly(action=False))),
-    "vrbot-no-graph": Entry("VRBot without the graph-reasoning detector", STATE_AND_ACTION, _vrbot(Assembly(graph=False))),
+    "vrbot-no-graph": Entry(
+        "VRBot without the graph-reasoning detector", STATE_AND_ACTION, _vrbot(Assembly(graph=False))
+    ),
     "vrbot-no-context": Entry(
         "VRBot without the context-reasoning detector",
         STATE_AND_ACTION,
         _vrbot(Assembly(context=False), {"objective.kl_floor": -12.0}),
     ),
-    "vrbot-joint": Entry("VRBot without two-stage inference: one joint bound", STATE_AND_ACTION, _vrbot(Assembly(), {"objective.bound": "joint"})),
+    "vrbot-joint": Entry(
+        "VRBot without two-stage inference: one joint bound",
+        STATE_AND_ACTION,
+        _vrbot(Assembly(), {"objective.bound": "joint"}),
+    ),
     "seq2seq": Entry("sequence to sequence with attention and copying over the last two utterances", (), build_seq2seq),
 }
 

@@ -204,6 +204,5 @@ class ReplyScreen:
 
 
 def _printable(text: str) -> str:
-    """The text without what would steer a terminal, or could not be written."""
-    kept = "".join(character for character in text if character.isprintable() or character.isspace())
-    return kept.encode("utf-8", errors="replace").decode("utf-8")
+    """The text without what would steer a terminal, or could not be written at all."""
+    return "".join(character for character in text if character.isprintable())

@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from vrbot.training.description import RunPlan
     from vrbot.training.observe import Observer
 
-MODEL, DIALOGUES, SEED = "vrbot", 1200, 1
+MODEL, DIALOGUES, SEED = "vrbot", 800, 1
 SETTINGS: Mapping[str, Any] = {
-    "network.dropout": 0.2,
-    "training.max_epochs": 6,
-    "training.stage_one_epochs": 1.0,
-    "training.validate_every_epochs": 2.0,
+    "network.embedding_size": 64,
+    "network.hidden_size": 64,
+    "network.dropout": 0.1,
+    "policy.graph_size": 32,
+    "training.learning_rate": 4e-3,
+    "training.max_epochs": 5,
+    "training.validate_every_epochs": 2.5,
 }
 """Of the small recipe, changed so that training takes minutes."""
 
@@ -140,7 +143,7 @@ def trained_agent(run: Path, corpus: Path) -> Agent:
     progress = RunFolder(run).progress() if run.exists() else None
     if progress is None or progress.finished is None:
         note("training; this takes some minutes, once (Ctrl-C stops, the same command goes on)")
-        parts = Parts(build_model, build_validation, observers=_observers())
+        parts = Parts(build_model, build_validation, observers=_observers(), tensorboard=False)
         outcome = train_run(run, plan, parts, resume=run.exists())
         if outcome.status == "interrupted":
             note("stopped; everything is saved, the same command goes on")

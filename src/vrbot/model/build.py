@@ -32,6 +32,7 @@ from vrbot.model.fixed import Hidden, MentionTracker, Shown, SilentPolicy
 from vrbot.model.policy_network import InferenceEvidence, PolicyNetwork, PriorEvidence
 from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
 from vrbot.model.response_generator import ResponseGenerator
+from vrbot.model.set_policy import SetPolicy
 from vrbot.model.spans import EntityTable, SpanReader, SpanWriter
 from vrbot.model.state_tracker import StateTracker
 from vrbot.model.subgraphs import SubgraphEncoder
@@ -53,10 +54,17 @@ class World:
     graph: Graph
     entity_counts: Tensor  # [E]
     rarity: Tensor  # [buckets] of character n-grams
+    num_responses: int = 0  # only fresh weights ask for it
 
     @property
     def num_entities(self) -> int:
         return len(self.entity_words)
+
+    @property
+    def log_odds(self) -> Tensor:
+        """How likely a response is to name each entity [E], as log odds."""
+        share = (self.entity_counts.float() + 0.5) / (self.num_responses + 1.0)
+        return share.clamp(1e-6, 0.5).logit()
 
     @property
     def preference(self) -> Tensor:
@@ -73,6 +81,7 @@ def world_of(corpus: Corpus) -> World:
         corpus.graph,
         _count_response_entities(split, len(corpus.inventory.names)),
         _count_ngrams(split),
+        split.num_turns,
     )
 
 
@@ -144,9 +153,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
 def build_generator(config: Config, world: World, words: nn.Embedding) -> ResponseGenerator:
     network = config.network
     cell = (ReadingsFed if network.readings == "fed" else ReadingsLate)(network.embedding_size, network.hidden_size)
-    return ResponseGenerator(
-        words, world.entity_words, CATEGORY_SIZE, network.hidden_size, network.dropout, BOS, cell
-    )
+    return ResponseGenerator(words, world.entity_words, CATEGORY_SIZE, network.hidden_size, network.dropout, BOS, cell)
 
 
 def _context_encoder(config: Config, world: World) -> nn.Module:
@@ -199,6 +206,10 @@ def _policy_builder(config: Config, world: World, assembly: Assembly, categories
         classifier = ActionClassifier(tuple(hidden for _ in range(seen)), len(CATEGORIES), dropout)
         return PolicyNetwork(classifier, writer, detectors, vectors, categories, hidden, ending_bias=ending_bias)
 
+    def set_policy(detectors: list[nn.Module], vectors: nn.Module, seen: int) -> nn.Module:
+        classifier = ActionClassifier(tuple(hidden for _ in range(seen)), len(CATEGORIES), dropout)
+        return SetPolicy(classifier, detectors, vectors, categories, 2 * hidden, hidden, world.log_odds)
+
     def prior() -> nn.Module:
         if not assembly.action:
             return SilentPolicy(len(CATEGORIES))
@@ -208,7 +219,10 @@ def _policy_builder(config: Config, world: World, assembly: Assembly, categories
             score = LinearNodeScore(2 * hidden, hidden) if linear else BilinearNodeScore(2 * hidden, hidden, dropout)
             detectors.append(GraphDetector(score))
         vectors = PriorEvidence(hidden, with_graph=assembly.graph)
-        return network(detectors, vectors, parts=2, seen=2 + assembly.graph, ending_bias=0.0)
+        seen = 2 + assembly.graph
+        if config.policy.form == "set":
+            return set_policy(detectors, vectors, seen)
+        return network(detectors, vectors, parts=2, seen=seen, ending_bias=0.0)
 
     def inference() -> nn.Module:
         if not assembly.action:

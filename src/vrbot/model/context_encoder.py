@@ -72,7 +72,8 @@ class SessionContextEncoder(nn.Module):
         attended = self.attention(read.summary, read.tokens, read.mask)
         highest = read.tokens.masked_fill(~read.mask.unsqueeze(-1), -2.0).amax(dim=1)  # two states added are above -2
         bags = torch.cat(
-            (self.characters(inputs.characters), self.entities(inputs.mention_entities, inputs.patient_mentions)), dim=-1
+            (self.characters(inputs.characters), self.entities(inputs.mention_entities, inputs.patient_mentions)),
+            dim=-1,
         )
         turn = self.dropout(torch.cat((attended, highest, bags), dim=-1))
         history, heap = self._along_turns(turn, bags, layout)
@@ -122,7 +123,9 @@ def mentions_in(encoded: Encoded, entities: Tensor, positions: Tensor) -> Mentio
     mask = entities >= 0
     if entities.shape[1] == 0 or encoded.tokens.shape[1] == 0:
         return Mentions(
-            entities.new_zeros(len(entities), 0), encoded.tokens.new_zeros(len(entities), 0, encoded.tokens.shape[-1]), mask[:, :0]
+            entities.new_zeros(len(entities), 0),
+            encoded.tokens.new_zeros(len(entities), 0, encoded.tokens.shape[-1]),
+            mask[:, :0],
         )
     index = positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, encoded.tokens.shape[-1])
     return Mentions(entities.clamp_min(0), encoded.tokens.gather(1, index), mask)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from vrbot.model.context_encoder import Mentions
 from vrbot.model.detectors import PolicyEvidence
+from vrbot.model.keyword_scores import SpanScores
 from vrbot.model.policy_network import Action, ActionClamp, ActionScores, WrittenAction
 from vrbot.model.spans import Choose, Clamp, Span, WrittenSpan, span_of
 
@@ -68,7 +69,7 @@ class SilentPolicy(nn.Module):
 
     def score_along(self, evidence: PolicyEvidence, action: Action) -> ActionScores:
         uniform = torch.full_like(action.category, -math.log(self.num_categories))
-        return ActionScores(uniform, certain(action.keywords))
+        return ActionScores(uniform, SpanScores(certain(action.keywords)))
 
 
 class Shown(nn.Module):

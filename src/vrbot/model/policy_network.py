@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from vrbot.model.action_classifier import ActionClassifier
-from vrbot.model.detectors import Detector, PolicyEvidence
+from vrbot.model.detectors import PolicyEvidence
+from vrbot.model.keyword_scores import KeywordScores, SpanScores
 from vrbot.model.spans import Choose, Clamp, Span, SpanWriter, Written
 from vrbot.nets.attention import AdditiveAttention
 from vrbot.nets.copying import merge_copies
@@ -38,10 +39,10 @@ class Action:
 
 @dataclass(frozen=True, eq=False)
 class ActionScores:
-    """Log probabilities of the category [N, C] and of each keyword position [N, L, E+1]."""
+    """Log probabilities of the category [N, C], and the distribution of the keywords."""
 
     category: Tensor
-    keywords: Tensor
+    keywords: KeywordScores
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +130,16 @@ class PolicyNetwork(nn.Module):
 
     def score_along(self, evidence: PolicyEvidence, action: Action) -> ActionScores:
         """How probable each part of the action is, given the parts before it."""
-        keywords = self.writer.score(
+        return ActionScores(self.classify(evidence), SpanScores(self.score_spans(evidence, action)))
+
+    def score_spans(self, evidence: PolicyEvidence, action: Action) -> Tensor:
+        """Log probabilities of each keyword position, given the category and the keywords before it [N, L, E+1]."""
+        return self.writer.score(
             self._initial(evidence, action.category),
             action.keywords,
             evidence.table,
             lambda states, written: self._score(states, written, evidence),
         )
-        return ActionScores(self.classify(evidence), keywords)
 
     def write(
         self,
@@ -158,7 +162,7 @@ class PolicyNetwork(nn.Module):
             choose_keyword,
             None if clamp is None else clamp.keywords,
         )
-        return WrittenAction(ActionScores(log_probs, written.log_probs), Action(category, written.span))
+        return WrittenAction(ActionScores(log_probs, SpanScores(written.log_probs)), Action(category, written.span))
 
     def _initial(self, evidence: PolicyEvidence, category: Tensor) -> Tensor:
         vectors = self.vectors.for_decoder(evidence)  # type: ignore[operator]

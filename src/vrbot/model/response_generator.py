@@ -20,7 +20,6 @@ from vrbot.nets.copying import merge_copies, target_log_prob
 from vrbot.nets.encoders import Encoded
 from vrbot.nets.vocabulary_scores import target_and_total
 
-
 ROWS_AT_ONCE = 96
 
 

@@ -130,7 +130,8 @@ class SpanReader(nn.Module):
         self.encoder = SpanEncoder(embedding_size, hidden_size)
 
     def forward(self, span: Span, table: Tensor) -> Encoded:
-        return self.encoder(span.weights @ table, span.mask)
+        read: Encoded = self.encoder(span.weights @ table, span.mask)
+        return read
 
 
 class SpanWriter(nn.Module):

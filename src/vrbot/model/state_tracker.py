@@ -33,14 +33,18 @@ class StateTracker(nn.Module):
     ) -> None:
         super().__init__()
         self.writer = SpanWriter(embedding_size, hidden_size, evidence_sizes)
-        self.project = nn.Sequential(nn.Linear(hidden_size, hidden_size), nn.Tanh(), nn.Linear(hidden_size, embedding_size))
+        self.project = nn.Sequential(
+            nn.Linear(hidden_size, hidden_size), nn.Tanh(), nn.Linear(hidden_size, embedding_size)
+        )
         self.copy_query = nn.Linear(hidden_size, hidden_size, bias=False)
         self.generation_bias, self.ending_bias, self.order_bias = generation_bias, ending_bias, order_bias
 
     def score_along(self, evidence: tuple[Tensor, ...], span: Span, mentions: Mentions, table: Tensor) -> Tensor:
         """Log probabilities [N, L, E+1] of every position, given the span's own beginning."""
         initial = self.writer.initial(*evidence)
-        return self.writer.score(initial, span, table, lambda states, written: self._score(states, written, mentions, table))
+        return self.writer.score(
+            initial, span, table, lambda states, written: self._score(states, written, mentions, table)
+        )
 
     def write(
         self,
@@ -74,6 +78,8 @@ class StateTracker(nn.Module):
         return ~written.used.gather(-1, index) & mentions.mask.unsqueeze(1)
 
     def _copy_scores(self, states: Tensor, copyable: Tensor, mentions: Mentions) -> Tensor:
-        scores = torch.bmm(self.copy_query(states), mentions.vectors.transpose(1, 2)) / mentions.vectors.shape[-1] ** 0.5
+        scores = (
+            torch.bmm(self.copy_query(states), mentions.vectors.transpose(1, 2)) / mentions.vectors.shape[-1] ** 0.5
+        )
         waiting = copyable.long().cumsum(dim=-1) - copyable.long()
         return rule_out(scores - self.order_bias * waiting, copyable)

@@ -99,7 +99,9 @@ class VRBot(nn.Module):
 
     def first_state(self, num_rows: int, device: torch.device) -> Span:
         """S_0: nothing is known."""
-        return span_of(torch.zeros(num_rows, 0, dtype=torch.long, device=device), self.state_length, self.table.num_entities)
+        return span_of(
+            torch.zeros(num_rows, 0, dtype=torch.long, device=device), self.state_length, self.table.num_entities
+        )
 
     def recall(self, previous: Span, mentions: Mentions, table: Tensor) -> tuple[Encoded, Mentions]:
         """The previous state read, and all that the next one can copy: it first, then the context's mentions."""
@@ -118,7 +120,10 @@ class VRBot(nn.Module):
     def conditions(self, heard: Heard, state: Span, action: Action) -> Conditions:
         """What the reply is written from."""
         shown = self.show_state(state)
-        state_read, keywords_read = self.state_reader(shown, heard.table), self.keyword_reader(action.keywords, heard.table)
+        state_read, keywords_read = (
+            self.state_reader(shown, heard.table),
+            self.keyword_reader(action.keywords, heard.table),
+        )
         return Conditions(heard.words, heard.context, shown, state_read, action, keywords_read)
 
     # The contract

@@ -38,7 +38,11 @@ def ngram_buckets(characters: Tensor, num_buckets: int) -> tuple[Tensor, Tensor]
     """Buckets of all 1-, 2- and 3-grams [N, 3C], and which of them exist."""
     padded = nn.functional.pad(characters, (0, 2))
     first, second, third = characters, padded[:, 1:-1], padded[:, 2:]
-    mixed = [first * BUCKET_MIXING[0], first * BUCKET_MIXING[1] + second * 7919, first * BUCKET_MIXING[2] + second * 104_729 + third * 31]
+    mixed = [
+        first * BUCKET_MIXING[0],
+        first * BUCKET_MIXING[1] + second * 7919,
+        first * BUCKET_MIXING[2] + second * 104_729 + third * 31,
+    ]
     exists = [first > 0, second > 0, third > 0]
     return torch.cat(mixed, dim=1).remainder(num_buckets), torch.cat(exists, dim=1)
 

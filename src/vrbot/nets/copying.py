@@ -42,9 +42,7 @@ def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Ten
     return generation.scatter(-1, ids, torch.where(is_first, merged, merged.detach()))
 
 
-def target_log_prob(
-    target_logit: Tensor, generation_total: Tensor, copy_scores: Tensor, copy_match: Tensor
-) -> Tensor:
+def target_log_prob(target_logit: Tensor, generation_total: Tensor, copy_scores: Tensor, copy_match: Tensor) -> Tensor:
     """Log probability of the target words [N, Q], without a distribution over all words.
 
     target_logit and generation_total are the generation logit of the target and the logsumexp of all generation

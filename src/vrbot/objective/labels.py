@@ -17,6 +17,7 @@ from vrbot.model.spans import Clamp, Span, span_of
 
 LABEL_KINDS = ("state", "category", "keywords")
 
+
 @dataclass(frozen=True, eq=False)
 class KnownLatents:
     """The labels of every turn; rows without a label hold an empty span and do not count."""

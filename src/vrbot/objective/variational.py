@@ -17,6 +17,7 @@ from torch import Tensor
 from vrbot.config import ObjectiveSettings
 from vrbot.dialogue.batching import SessionBatch, TurnLayout
 from vrbot.model.contract import BatchLoss, Moment
+from vrbot.model.keyword_scores import SpanScores
 from vrbot.model.policy_network import Action, ActionScores
 from vrbot.model.response_generator import Conditions
 from vrbot.model.spans import Choose, Span
@@ -46,18 +47,21 @@ class ActionPass:
     posterior: ActionScores
     prior: ActionScores
 
+    @property
+    def posterior_span(self) -> SpanScores:
+        """The inference policy always writes a span."""
+        scores = self.posterior.keywords
+        assert isinstance(scores, SpanScores)
+        return scores
+
 
 class VariationalObjective:
     """L_s in the first stage, L_s + L_a in the second (or L_joint throughout), and the label terms."""
 
-    def __init__(
-        self, settings: ObjectiveSettings, preference: Tensor, labels: Collection[str] = LABEL_KINDS
-    ) -> None:
+    def __init__(self, settings: ObjectiveSettings, preference: Tensor, labels: Collection[str] = LABEL_KINDS) -> None:
         """`preference` [E] is the order in which the keywords of a label are named; `labels` are the kinds to use."""
         self.settings, self.preference, self.labels = settings, preference, labels
-        self.temperature = Exponential(
-            settings.temperature_start, settings.temperature_end, settings.temperature_steps
-        )
+        self.temperature = Exponential(settings.temperature_start, settings.temperature_end, settings.temperature_steps)
 
     def __call__(self, model: VRBot, batch: SessionBatch, moment: Moment) -> BatchLoss:
         heard = model.hear(batch.inputs, batch.layout)
@@ -169,7 +173,7 @@ class VariationalObjective:
         state_of_prior: Span,
         choose: Choose,
     ) -> ActionPass:
-        """A^q, and the prior along it; the two spans are the same state, which may send gradient to one of them only."""
+        """A^q, and the prior along it; both spans are the same state, but maybe only one sends gradient back."""
         drawn = model.inference_policy.write(  # type: ignore[operator]
             model.policy_evidence(heard, state, response), model.action_length, choose, choose, known.action_clamp
         )
@@ -194,7 +198,10 @@ class VariationalObjective:
         together = reduce(Conditions.followed_by, (c.select(r) for c, r in zip(given.values(), rows, strict=True)))
         chosen = torch.cat(rows)
         log_probs = model.generator.log_prob(
-            together, model.category_vectors(together.action), targets.response[chosen], targets.response_lengths[chosen]
+            together,
+            model.category_vectors(together.action),
+            targets.response[chosen],
+            targets.response_lengths[chosen],
         )
         times = len(given) if self.settings.split_reconstruction else 1
         parts = log_probs.split([len(r) for r in rows])
@@ -218,7 +225,10 @@ class VariationalObjective:
     def _kl_actions(self, actions: ActionPass, moment: Moment) -> dict[str, Tensor]:
         category = divergence(self._held(actions.posterior.category), actions.prior.category) * self._warmth(moment)
         floor = self.settings.free_bits_action
-        keywords = self._kl_spans(actions.posterior.keywords, actions.prior.keywords, floor, moment)
+        posterior = SpanScores(self._held(actions.posterior_span.log_probs))
+        drawn = self._as_given(actions.action.keywords)
+        keywords = actions.prior.keywords.divergence_from(posterior, drawn, self.settings.kl_floor)
+        keywords = free_bits(keywords, floor) * self._warmth(moment)
         return {"kl_category": category, "kl_keywords": keywords}
 
     def _warmth(self, moment: Moment) -> float:
@@ -251,23 +261,12 @@ class VariationalObjective:
 
 
 def _label_terms(states: StatePass, actions: ActionPass | None, known: KnownLatents) -> dict[str, Tensor]:
-    """log p(S) + log q(S) and log p(A) + log q(A) where they are known (Eq. 20); the reply's term is the bounds' own."""
-    labels = _span_label(states.posterior, known.state, known.state_known)
-    labels = labels + _span_label(states.prior, known.state, known.state_known)
+    """log p(S) + log q(S) and log p(A) + log q(A) where known (Eq. 20); the reply's term is the bounds' own."""
+    states_known = SpanScores(states.posterior).log_prob(known.state) + SpanScores(states.prior).log_prob(known.state)
+    labels = states_known * known.state_known
     if actions is not None:
         for scores in (actions.posterior, actions.prior):
-            labels = labels + _span_label(scores.keywords, known.keywords, known.keywords_known)
+            labels = labels + scores.keywords.log_prob(known.keywords) * known.keywords_known
             chosen = chosen_log_prob(scores.category, known.category.argmax(dim=-1))
             labels = labels + chosen * known.category_known
     return {"labels": labels}
-
-
-def _span_label(log_probs: Tensor, span: Span, known: Tensor) -> Tensor:
-    """Log probability of a known span, 0 elsewhere [N]; what a network cannot write at all costs a fixed price."""
-    chosen = chosen_log_prob(log_probs, span.ids)
-    chosen = torch.where(chosen.isfinite(), chosen, IMPOSSIBLE)
-    return chosen.sum(dim=-1) * known
-
-
-IMPOSSIBLE = -20.0
-"""What a labelled entity costs, in nats, that the network has no way to write (a keyword the response never names)."""
