@@ -15,6 +15,8 @@ TEST_PACKAGES := chromium fonts-noto-cjk postgresql
 APT := DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=30
 CLINIC_DIALOGUES := 2000
 CLINIC_SEED := 1
+SEGMENTER_zh := rjieba
+SEGMENTER_en := spaces
 CLINIC_SOURCES := $(wildcard $(foreach part,clinic dialogue knowledge,src/vrbot/$(part)/*.*) \
   src/vrbot/cli/simulate.py src/vrbot/cli/prepare.py)
 
@@ -46,7 +48,8 @@ build/clinic-%/report.txt: $(INSTALLED) $(CLINIC_SOURCES)
 	@mkdir -p $(@D)
 	$(BIN)/vrbot simulate --out $(@D)/dialogues --dialogues $(CLINIC_DIALOGUES) --seed $(CLINIC_SEED) --language $* --overwrite
 	$(BIN)/vrbot prepare $(@D)/dialogues --out $(@D)/corpus --graph $(@D)/dialogues/graph.csv \
-	  --lexicon $(@D)/dialogues/lexicon.json --entities $(@D)/dialogues/entities.csv --overwrite > $@
+	  --lexicon $(@D)/dialogues/lexicon.json --entities $(@D)/dialogues/entities.csv \
+	  --segmenter $(SEGMENTER_$*) --overwrite > $@
 
 test: $(INSTALLED) test-programs  ## Run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2

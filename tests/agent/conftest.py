@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,10 @@ MakeAgent = Callable[..., Agent]
 
 @pytest.fixture(scope="session")
 def make_agent(corpus: Corpus) -> MakeAgent:
-    """An agent with fresh weights: `make_agent(name, form, seed=0)`."""
+    """An agent with fresh weights: `make_agent(name, form, seed=0)`, with settings changed as in `tiny_config`."""
 
-    def make(name: str = "vrbot", form: str = "small", seed: int = 0) -> Agent:
-        config = tiny_config(form)
+    def make(name: str = "vrbot", form: str = "small", seed: int = 0, **changes: Any) -> Agent:
+        config = tiny_config(form, **changes)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("vrbot.model.build.NGRAM_BUCKETS", 256)
             world = world_of(corpus)

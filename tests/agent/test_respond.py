@@ -118,14 +118,17 @@ def test_entities_of_the_state_are_new_once_and_then_kept(make_agent: MakeAgent)
     assert set(replies[1].dropped or ()) == before - set(now)
 
 
+@pytest.mark.parametrize("form", ["span", "set"])
 @pytest.mark.parametrize(
     ("name", "graph"), [("vrbot", None), ("vrbot-no-state", None), ("vrbot-no-graph", 0.0), ("vrbot-no-context", 1.0)]
 )
-def test_the_shares_of_a_keyword_add_up_to_one(name: str, graph: float | None, make_agent: MakeAgent) -> None:
+def test_the_shares_of_a_keyword_add_up_to_one(
+    name: str, graph: float | None, form: str, make_agent: MakeAgent
+) -> None:
     seen = 0
     for seed in range(3):
-        agent = make_agent(name, seed=seed)
-        agent._pretrained.model.none_offset.fill_(-20.0)  # type: ignore[operator, union-attr]
+        agent = make_agent(name, seed=seed, policy__form=form)
+        agent._pretrained.model.none_offset.fill_(-20.0)  # type: ignore[operator]
         for keyword in agent.respond(CONVERSATION).keywords or ():
             assert keyword.from_conversation is not None
             assert keyword.from_graph is not None

@@ -46,7 +46,7 @@ def test_a_system_learns_one_batch_by_heart(corpus: Corpus, name: str) -> None:
     for step in range(MOST_STEPS):
         optimiser.zero_grad()
         loss = model.loss(batch, moment(step, step=step))
-        (loss.total / loss.num_turns).backward()  # type: ignore[no-untyped-call]
+        (loss.total / loss.num_turns).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimiser.step()
         losses.append(float(loss.total.detach()))

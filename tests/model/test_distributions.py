@@ -182,7 +182,7 @@ def test_an_empty_subgraph_is_no_obstacle(corpus: Corpus, name: str, form: str) 
     if name == "vrbot-no-context":
         assert not action.action.keywords.mask.any()
     if action.scores.category.requires_grad:
-        (action.scores.category.sum() + keyword_log_probs(action.scores.keywords)[..., -1].sum()).backward()  # type: ignore[no-untyped-call]
+        (action.scores.category.sum() + keyword_log_probs(action.scores.keywords)[..., -1].sum()).backward()
     for parameter in model.parameters():
         assert parameter.grad is None or bool(parameter.grad.isfinite().all())
 
@@ -197,6 +197,6 @@ def test_a_session_that_names_nothing_at_all_has_a_finite_loss(corpus: Corpus, n
     loss = model.loss(
         SessionBatch(inputs, batch.targets, batch.session, batch.turn, batch.turn_offsets, batch.session_ids), moment()
     )
-    loss.total.backward()  # type: ignore[no-untyped-call]
+    loss.total.backward()
     assert bool(loss.total.isfinite())
     assert all(parameter.grad is None or bool(parameter.grad.isfinite().all()) for parameter in model.parameters())

@@ -83,7 +83,7 @@ def own_parameters(model: VRBot, network: str) -> list[Tensor]:
 
 def reached(model: VRBot, term: Tensor, networks: list[str]) -> dict[str, bool]:
     model.zero_grad()
-    term.sum().backward()  # type: ignore[no-untyped-call]
+    term.sum().backward()
     gradients = {network: [tensor.grad for tensor in own_parameters(model, network)] for network in networks}
     return {
         network: any(grad is not None and bool(grad.any()) for grad in found) for network, found in gradients.items()
@@ -133,7 +133,7 @@ def test_no_gradient_passes_through_a_state_to_the_turn_before(corpus: Corpus) -
     model.dropout.register_forward_hook(keep)
     terms = terms_of(model, batch, moment())
     later = batch.turn == 1
-    torch.stack([term[later].sum() for term in terms.values()]).sum().backward()  # type: ignore[no-untyped-call]
+    torch.stack([term[later].sum() for term in terms.values()]).sum().backward()
     context_gradient = embedded[0].grad
     assert context_gradient is not None
     assert bool(context_gradient[later].any())
@@ -144,5 +144,5 @@ def test_gradients_are_finite_in_every_form(corpus: Corpus) -> None:
     for name in ("vrbot", "vrbot-no-context"):
         for form in ("small", "paper"):
             model = watched_vrbot(tiny_config(form), corpus, name=name, scale=4.0)
-            model.loss(batch_of(corpus), moment(step=10**6)).total.backward()  # type: ignore[no-untyped-call]
+            model.loss(batch_of(corpus), moment(step=10**6)).total.backward()
             assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in model.parameters())

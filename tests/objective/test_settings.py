@@ -52,7 +52,7 @@ def test_below_the_free_bits_a_divergence_costs_the_floor_and_moves_nothing(corp
     assert bool((action["kl_keywords"] == 1e6).all())
     torch.testing.assert_close(action["kl_state"], plain["kl_state"])
     model = watched_vrbot(tiny_config(objective__free_bits_state=1e6), corpus)
-    terms_of(model, without_labels(batch_of(corpus)), moment())["kl_state"].sum().backward()  # type: ignore[no-untyped-call]
+    terms_of(model, without_labels(batch_of(corpus)), moment())["kl_state"].sum().backward()
     assert gradient_norm(model, "prior_tracker") == 0.0
 
 
@@ -145,7 +145,7 @@ def test_the_same_seed_gives_the_same_loss_and_gradients_to_the_last_bit(corpus:
     for _ in range(2):
         model = tiny_model(name, tiny_config(objective__split_reconstruction=True), corpus)
         loss = model.loss(batch_of(corpus), moment(5))
-        loss.total.backward()  # type: ignore[no-untyped-call]
+        loss.total.backward()
         results.append([loss.total.detach()] + [p.grad for p in model.parameters() if p.grad is not None])  # type: ignore[attr-defined]
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(*results, strict=True))
 

@@ -107,7 +107,8 @@ def _write(folder: Path, pretrained: Pretrained) -> None:
     if segmenter_model is not None:
         shutil.copytree(segmenter_model, folder / SEGMENTER, copy_function=shutil.copyfile)
         settings["segmenter_model"] = SEGMENTER
-    counts = {"entity_counts": world.entity_counts, "rarity": world.rarity}
+    responses = torch.tensor(world.num_responses)
+    counts = {"entity_counts": world.entity_counts, "rarity": world.rarity, "num_responses": responses}
     facts = {"schema": SCHEMA_VERSION, **asdict(pretrained.facts)}
     config = yaml.safe_dump(pretrained.config.model_dump(), sort_keys=False, allow_unicode=True)
     files = {
@@ -131,7 +132,12 @@ def _load_saved(directory: Path) -> Pretrained:
     counts = tensors_from_bytes((directory / WORLD).read_bytes())
     entity_words = torch.from_numpy(corpus.vocabulary.entity_word.astype("int64"))
     world = World(
-        len(corpus.vocabulary), entity_words, corpus.graph, counts["entity_counts"].clone(), counts["rarity"].clone()
+        len(corpus.vocabulary),
+        entity_words,
+        corpus.graph,
+        counts["entity_counts"],
+        counts["rarity"],
+        int(counts["num_responses"]),
     )
     model = _build(facts.model, config, world, (directory / WEIGHTS).read_bytes())
     return Pretrained(facts, config, corpus, world, model)

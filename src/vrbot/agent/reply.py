@@ -18,7 +18,7 @@ class StateEntity:
 
 @dataclass(frozen=True)
 class Keyword:
-    """A keyword of the action, how probable the policy held it, and the share of that each detector gave.
+    """A keyword of the action, how probable the policy held it, and how much each detector spoke for it.
 
     The shares add up to 1; they are None where a model does not tell its detectors apart.
     """

@@ -1,6 +1,6 @@
-"""Where an action keyword came from: how much of its probability each detector of the prior policy gave.
+"""Where an action keyword came from: how much each detector of the prior policy spoke for it.
 
-Letters: N rows, L span positions, E entities, J slots.
+Letters: N rows, L span positions, E entities, J slots, H hidden size.
 """
 
 from __future__ import annotations
@@ -14,52 +14,87 @@ from torch import Tensor
 
 from vrbot.model.contract import Perception
 from vrbot.model.detectors import Copies, PolicyEvidence
-from vrbot.model.policy_network import PolicyNetwork
+from vrbot.model.keyword_scores import SetScores
+from vrbot.model.policy_network import Action, PolicyNetwork
 from vrbot.model.response_generator import Conditions
+from vrbot.model.set_policy import SetPolicy
 from vrbot.model.spans import Written, span_of
 from vrbot.model.vrbot import VRBot
 
 
 @dataclass(frozen=True, eq=False)
 class KeywordSources:
-    """Of each keyword position [N, L]: its probability, and the share of it that the graph detector gave."""
+    """Of each keyword position [N, L]: its probability, and the share of the graph detector.
+
+    The share is exp(graph) / (exp(context) + exp(graph)) of the two detectors' scores; where keywords are written
+    under one normaliser it is the share of the keyword's probability that was copied from the graph.
+    """
 
     probability: Tensor
     from_graph: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What the detectors are asked with: decoder states [N, Q, H] and what was written before each."""
+
+    states: Tensor
+    written: Written
+
+
 @torch.no_grad()
 def keyword_sources(model: Any, perception: Perception, rows: Tensor) -> KeywordSources | None:
     """None for a model whose policy does not consist of detectors."""
-    if not isinstance(model, VRBot) or not isinstance(model.prior_policy, PolicyNetwork) or perception.state is None:
+    if not isinstance(model, VRBot) or perception.state is None:
         return None
     policy, given = model.prior_policy, perception.conditions.select(rows)
+    if not isinstance(policy, PolicyNetwork | SetPolicy):
+        return None
     evidence = _evidence(model, perception.state[rows], given)
-    span = given.action.keywords
-    chosen = span.ids.unsqueeze(-1)  # [N, L, 1]
-    log_probs = policy.score_spans(evidence, given.action).gather(-1, chosen).squeeze(-1)
-    begun = policy.vectors.for_decoder(evidence)  # type: ignore[operator]
-    initial = policy.writer.initial(*begun, given.action.category @ policy.categories.weight)
-    states, written = policy.writer.states_along(initial, span, evidence.table), Written.before_each(span)
-    found = [detector(states, written, evidence) for detector in policy.detectors]
-    nothing = torch.full_like(log_probs, -math.inf)
-    own = chosen.clamp_max(len(evidence.table) - 2)
-    generated = [each.generation.gather(-1, own).squeeze(-1) for each in found if each.generation is not None]
-    copied = [_copied(each.copies, span.ids) for each in found if each.copies is not None]
-    generation = torch.stack([nothing, *generated]).logsumexp(dim=0)
-    copies = torch.stack([nothing, *copied]).logsumexp(dim=0)
-    return KeywordSources(log_probs.exp(), (copies - torch.logaddexp(generation, copies)).exp())
+    keywords = given.action.keywords.ids.clamp_max(model.table.num_entities - 1)  # NONE names nothing to ask for
+    asked = _asked(policy, evidence, given.action)
+    found = [detector(asked.states, asked.written, evidence) for detector in policy.detectors]
+    nothing = torch.full(keywords.shape, -math.inf)
+    generated = [_generated(each.generation, keywords) for each in found if each.generation is not None]
+    copied = [_copied(each.copies, keywords) for each in found if each.copies is not None]
+    context, graph = (torch.stack([nothing, *scores]).logsumexp(dim=0) for scores in (generated, copied))
+    probability = _probability(policy, evidence, given.action, keywords)
+    return KeywordSources(probability, (graph - torch.logaddexp(context, graph)).exp())
 
 
 def _evidence(model: VRBot, state: Tensor, given: Conditions) -> PolicyEvidence:
-    """What the prior policy saw when it wrote the action."""
+    """What the prior policy saw when it chose the action."""
     table = model.table()
     span = span_of(state, model.state_length, model.table.num_entities)
     graphs = None if model.subgraph_encoder is None else model.subgraph_encoder(span)
     return PolicyEvidence(given.context, model.state_reader(span, table), table, graphs)
 
 
-def _copied(copies: Copies, ids: Tensor) -> Tensor:
+def _asked(policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: Action) -> _Asked:
+    vectors = policy.vectors.for_decoder(evidence)  # type: ignore[operator]
+    vectors = (*vectors, action.category @ policy.categories.weight)
+    if isinstance(policy, SetPolicy):
+        states = torch.tanh(policy.begin(torch.cat(vectors, dim=-1))).unsqueeze(1)
+        return _Asked(states, Written.nothing(len(states), len(evidence.table), states.device))
+    states = policy.writer.states_along(policy.writer.initial(*vectors), action.keywords, evidence.table)
+    return _Asked(states, Written.before_each(action.keywords))
+
+
+def _probability(
+    policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: Action, keywords: Tensor
+) -> Tensor:
+    scores = policy.score_along(evidence, action).keywords
+    if isinstance(scores, SetScores):
+        return scores.logits.sigmoid().gather(1, keywords)
+    return scores.log_probs.gather(-1, keywords.unsqueeze(-1)).squeeze(-1).exp()
+
+
+def _generated(logits: Tensor, keywords: Tensor) -> Tensor:
+    """The logits [N, Q, E] of each position's entity [N, L]; Q is L, or 1 where all positions are asked for alike."""
+    return logits.expand(-1, keywords.shape[1], -1).gather(-1, keywords.unsqueeze(-1)).squeeze(-1)
+
+
+def _copied(copies: Copies, keywords: Tensor) -> Tensor:
     """Log mass [N, L] of the slots that hold each position's entity."""
-    match = copies.entities.unsqueeze(1) == ids.unsqueeze(-1)  # [N, L, J]
-    return copies.scores.masked_fill(~match, -math.inf).logsumexp(dim=-1)
+    match = copies.entities.unsqueeze(1) == keywords.unsqueeze(-1)  # [N, L, J]
+    return copies.scores.expand_as(match).masked_fill(~match, -math.inf).logsumexp(dim=-1)

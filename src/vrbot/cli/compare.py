@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -190,7 +190,7 @@ def _shown(table: Table, value: float | int | str | None, marker: str) -> str | 
     return (f"{value:.{table.decimals}f}" if isinstance(value, float) else str(value)) + marker
 
 
-def _write_json(path: Path, found: SideBySide, protocol: Protocol, options: dict[str, object]) -> None:
+def _write_json(path: Path, found: SideBySide, protocol: Protocol, options: Mapping[str, object]) -> None:
     with atomic_write(path) as file:
         content = {"protocol": protocol.value, "options": options, **asdict(found)}
         json.dump(content, file, ensure_ascii=False, indent=2, allow_nan=False)

@@ -12,9 +12,10 @@ from vrbot.cli.printing import counting, note, say, say_table
 from vrbot.dialogue.preparation import PreparationSettings
 from vrbot.dialogue.preparation import prepare as prepare_corpus
 from vrbot.dialogue.preparation_knowledge import KnowledgeFiles
-from vrbot.dialogue.preparation_report import DroppedName, PreparationReport, most_frequent, percentage
+from vrbot.dialogue.preparation_report import PreparationReport, most_frequent, percentage
 from vrbot.errors import DataError, UsageError
 from vrbot.files import atomic_write
+from vrbot.knowledge.aliases import DroppedAlias
 
 SHOWN_ALIASES = 5
 
@@ -121,7 +122,7 @@ def _say_report(report: PreparationReport) -> None:
     say(f"read {report.input_bytes / 1e6:,.1f} MB in {report.seconds:.1f} s")
 
 
-def _say_dropped(dropped: tuple[DroppedName, ...]) -> None:
+def _say_dropped(dropped: tuple[DroppedAlias, ...]) -> None:
     if not dropped:
         return
     say(f"aliases dropped: {len(dropped):,}, for example")

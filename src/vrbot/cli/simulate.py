@@ -34,7 +34,7 @@ def simulate(
     Example:
         vrbot simulate --out clinic --dialogues 2000 --seed 1 --language en --report
         vrbot prepare clinic --out corpora/clinic --graph clinic/graph.csv --lexicon clinic/lexicon.json \\
-            --entities clinic/entities.csv
+            --entities clinic/entities.csv --segmenter spaces
     """
     settings = SimulationSettings(dialogues, seed, language, difficulty, tuple(hold_out or ()))
     with counting("dialogues", dialogues) as advance:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vrbot.dialogue.corpus import Corpus
-from vrbot.dialogue.preparation_report import DroppedName, KnowledgeCounts
+from vrbot.dialogue.preparation_report import KnowledgeCounts
 from vrbot.files import sha256_of
-from vrbot.knowledge.aliases import clean_aliases, read_aliases
+from vrbot.knowledge.aliases import DroppedAlias, clean_aliases, read_aliases
 from vrbot.knowledge.assembly import assemble_knowledge
 from vrbot.knowledge.entities import Inventory, VocabularyFile, read_entities, read_lexicon, read_vocabulary
 from vrbot.knowledge.graph import Graph
@@ -58,11 +58,10 @@ def gather_knowledge(files: KnowledgeFiles, *, trust_aliases: bool = False) -> P
     knowledge = assemble_knowledge(triples, cleaning.kept, lexicon, entities, known, trust_aliases)
     inventory = knowledge.inventory
     graph = Graph.from_triples(knowledge.triples, len(inventory), knowledge.relations)
-    dropped = tuple(DroppedName(row.alias, row.target, row.reason) for row in cleaning.dropped)
-    return PreparedKnowledge(inventory, graph, word_list, _count(triples, inventory, dropped))
+    return PreparedKnowledge(inventory, graph, word_list, _count(triples, inventory, tuple(cleaning.dropped)))
 
 
-def _count(triples: list[Triple], inventory: Inventory, dropped: tuple[DroppedName, ...]) -> KnowledgeCounts:
+def _count(triples: list[Triple], inventory: Inventory, dropped: tuple[DroppedAlias, ...]) -> KnowledgeCounts:
     return KnowledgeCounts(
         triples=len(triples),
         connected_entities=len({name for triple in triples for name in (triple.head, triple.tail)}),
@@ -76,6 +75,6 @@ def _count(triples: list[Triple], inventory: Inventory, dropped: tuple[DroppedNa
 def knowledge_of(corpus: Corpus) -> PreparedKnowledge:
     """The knowledge of a prepared corpus; what its files looked like is taken from its manifest."""
     recorded = corpus.manifest.counts["knowledge"]
-    dropped = tuple(DroppedName(**row) for row in recorded["aliases_dropped"])
+    dropped = tuple(DroppedAlias(**row) for row in recorded["aliases_dropped"])
     counts = KnowledgeCounts(**{**recorded, "aliases_dropped": dropped})
     return PreparedKnowledge(corpus.inventory, corpus.graph, None, counts)

@@ -10,6 +10,7 @@ import numpy as np
 
 from vrbot.dialogue.splits import Split
 from vrbot.dialogue.vocabulary import UNK
+from vrbot.knowledge.aliases import DroppedAlias
 
 MOST_FREQUENT = 20
 
@@ -28,15 +29,6 @@ class SplitCounts:
 
 
 @dataclass(frozen=True)
-class DroppedName:
-    """An alias that was not used, and why."""
-
-    alias: str
-    target: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class KnowledgeCounts:
     """The graph as its file has it (different triples, the entities they connect), and what was made of the names."""
 
@@ -45,7 +37,7 @@ class KnowledgeCounts:
     relations: int
     entities: int
     surfaces: int
-    aliases_dropped: tuple[DroppedName, ...]
+    aliases_dropped: tuple[DroppedAlias, ...]
 
 
 @dataclass(frozen=True)

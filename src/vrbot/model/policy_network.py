@@ -179,7 +179,7 @@ class PolicyNetwork(nn.Module):
         if copies and self.ending_bias:
             left = torch.stack([(copy.scores > -math.inf).any(dim=-1) for copy in copies]).any(dim=0)
             ending = torch.where(left.unsqueeze(-1), ending + self.ending_bias, ending)
-        generation = torch.cat((entities, ending), dim=-1)  # type: ignore[arg-type]
+        generation = torch.cat((entities, ending), dim=-1)
         if not copies:
             return generation.log_softmax(dim=-1)
         scores = torch.cat([copy.scores for copy in copies], dim=-1)

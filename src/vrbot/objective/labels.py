@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,7 +41,8 @@ class KnownLatents:
     def only(self, kinds: Collection[str]) -> KnownLatents:
         """As if labels of no other kind were there."""
         others = [f"{kind}_known" for kind in LABEL_KINDS if kind not in kinds]
-        return replace(self, **{name: torch.zeros_like(getattr(self, name)) for name in others})
+        changes: dict[str, Any] = {name: torch.zeros_like(getattr(self, name)) for name in others}
+        return replace(self, **changes)
 
     @property
     def action(self) -> Action:

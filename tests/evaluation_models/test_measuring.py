@@ -1,0 +1,139 @@
+"""From models to scored turns: every turn, the same every time, nothing seen that may not be seen."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from tests.model.tiny import MODELS, sessions, tiny_config, tiny_model, tiny_vrbot
+from vrbot.config import DecodingSettings
+from vrbot.dialogue.corpus import Corpus
+from vrbot.evaluation.measuring import Answer, Measured, measure_model, placed_batches, score_answers
+from vrbot.evaluation.recorded import corpus_vectors, read_texts, recorded_turns
+from vrbot.evaluation.scorecard import Resources, scorecard
+from vrbot.evaluation.turns import Latents
+from vrbot.evaluation.validation import build_validation, spread_sample
+
+ANSWERED = [
+    (session.id, number) for session in sessions() for number, turn in enumerate(session.turns) if turn.physician
+]
+HUNDRED = ("bleu_2", "rouge_2", "micro_precision", "micro_recall", "micro_f1", "embedding_average", "embedding_greedy")
+
+
+def measured(name: str, corpus: Corpus, beam: int = 1) -> Measured:
+    config = tiny_config()
+    decoding = config.decoding.model_copy(update={"beam": beam})
+    return measure_model(tiny_model(name, config, corpus), corpus, "test", config, decoding)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_turn_with_a_recorded_reply_is_scored_in_corpus_order(name: str, corpus: Corpus) -> None:
+    turns = measured(name, corpus).turns
+    assert [(turn.session_id, turn.turn) for turn in turns] == ANSWERED
+    assert [turn.reference for turn in turns] == [
+        turn.physician for s in sessions() for turn in s.turns if turn.physician
+    ]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_measuring_twice_gives_the_same_turns(beam: int, corpus: Corpus) -> None:
+    assert measured("vrbot", corpus, beam).turns == measured("vrbot", corpus, beam).turns
+
+
+def test_the_labels_of_a_turn_are_its_gold_and_the_turn_before_gives_the_state_already_known(corpus: Corpus) -> None:
+    names = corpus.inventory.names
+    second = measured("vrbot", corpus).turns[1]
+    assert [names[entity] for entity in second.gold.state or ()] == ["咳嗽", "发烧", "头痛"]
+    assert [names[entity] for entity in second.previous_gold_state or ()] == ["咳嗽"]
+    assert second.evidence is not None
+    assert {names[entity] for entity in second.evidence.context} == {"咳嗽", "发烧", "头痛"}
+    assert {names[entity] for entity in second.reference_entities} == {"流感", "胸片"}
+
+
+def test_prior_and_inference_networks_both_answer_and_the_likelihood_is_that_of_the_whole_reference(
+    corpus: Corpus,
+) -> None:
+    for turn in measured("vrbot", corpus).turns:
+        assert None not in (turn.prior.state, turn.prior.category, turn.prior.keywords)
+        assert None not in (turn.inference.state, turn.inference.category, turn.inference.keywords)
+        assert turn.log_prob is not None
+        assert turn.log_prob < 0
+        assert turn.num_log_prob_tokens == len(turn.reference_words) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "absent"),
+    [
+        ("seq2seq", {"state_f1", "action_f1", "category_accuracy"}),
+        ("vrbot-no-state", {"state_f1"}),
+        ("vrbot-no-action", {"action_f1", "category_accuracy"}),
+        ("vrbot", set()),
+    ],
+)
+def test_a_part_that_a_model_does_not_have_does_not_apply(name: str, absent: set[str], corpus: Corpus) -> None:
+    card = scorecard(measured(name, corpus).turns).as_dict()
+    assert {key for key in ("state_f1", "action_f1", "category_accuracy") if card[key] is None} == absent
+
+
+def test_the_replies_of_the_prior_networks_do_not_change_with_reference_or_labels(corpus: Corpus) -> None:
+    config = tiny_config()
+    model = tiny_vrbot(config, corpus)
+    for placed in placed_batches(corpus.split("test"), config):
+        targets = placed.batch.targets
+        changed = dataclasses.replace(placed.batch, targets=dataclasses.replace(targets, state=targets.state * 0))
+        one = model.perceive(placed.batch.inputs, placed.batch.layout)
+        other = model.perceive(changed.inputs, changed.layout)
+        assert one.keywords is not None
+        assert other.keywords is not None
+        assert torch.equal(one.keywords, other.keywords)
+
+
+def test_the_perfect_system_scores_a_hundred_and_the_empty_one_nothing(corpus: Corpus) -> None:
+    recorded = recorded_turns(corpus, "test")
+    resources = Resources(corpus_vectors(corpus), corpus.inventory.names)
+    perfect = {turn.place: Answer(turn.reference, turn.gold, turn.gold) for turn in recorded}
+    card = scorecard(score_answers(recorded, perfect, corpus.encoder), None, resources).as_dict()
+    assert {key: card[key] for key in HUNDRED} == pytest.approx(dict.fromkeys(HUNDRED, 100.0))
+    assert (card["state_f1"], card["action_f1"], card["category_accuracy"]) == (100.0, 100.0, 100.0)
+    empty = {turn.place: Answer("", Latents((), None, ())) for turn in recorded}
+    card = scorecard(score_answers(recorded, empty, corpus.encoder), None, resources).as_dict()
+    assert {key: card[key] for key in HUNDRED} == dict.fromkeys(HUNDRED, 0.0)
+    assert (card["state_f1"], card["action_f1"]) == (0.0, 0.0)
+
+
+def test_words_the_vocabulary_lacks_are_not_taken_for_one_another(corpus: Corpus) -> None:
+    one, other = read_texts(corpus.encoder, ["咳嗽鱻", "咳嗽龘"])
+    assert one.words == ("咳嗽", "鱻")
+    assert other.words == ("咳嗽", "龘")
+    assert one.entities == other.entities != frozenset()
+
+
+def test_only_the_chosen_dialogues_are_measured(corpus: Corpus) -> None:
+    config = tiny_config()
+    model = tiny_model("vrbot", config, corpus)
+    some = measure_model(model, corpus, "test", config, DecodingSettings(beam=1, max_length=12), [3, 0]).turns
+    assert {turn.session_id for turn in some} == {"cold", "long"}
+    full = {(turn.session_id, turn.turn): turn for turn in measured("vrbot", corpus).turns}
+    assert [turn.reply for turn in some] == [full[turn.session_id, turn.turn].reply for turn in some]
+
+
+@pytest.mark.parametrize("name", ["vrbot", "seq2seq", "vrbot-no-action"])
+def test_validation_gives_the_measure_a_trainer_maximises_and_keeps_the_parameters(name: str, corpus: Corpus) -> None:
+    config = tiny_config()
+    model = tiny_model(name, config, corpus)
+    assert isinstance(model, torch.nn.Module)
+    before = [parameter.clone() for parameter in model.parameters()]
+    validate = build_validation(corpus, config)
+    scores = validate(model)
+    assert scores["micro_f1"] is not None
+    assert scores == validate(model)
+    assert (scores["action_f1"] is None) == (name != "vrbot")
+    assert all(torch.equal(one, other) for one, other in zip(before, model.parameters(), strict=True))
+
+
+def test_a_sample_of_dialogues_is_spread_and_never_larger_than_asked() -> None:
+    assert spread_sample(9, 3) == [0, 4, 8]
+    assert spread_sample(2, 5) == [0, 1]
+    assert spread_sample(0, 5) == []
