@@ -171,3 +171,14 @@ def test_with_choices_that_need_no_luck_a_session_costs_the_same_alone_and_in_co
         alone = batch_of(corpus, [session])
         cost = float(model.loss(alone, moment()).total)
         assert cost == pytest.approx(together[alone.session_ids[0]], rel=1e-4, abs=1e-3)
+
+
+@torch.no_grad()
+def test_the_entities_of_a_response_serve_as_keyword_labels_for_as_long_as_the_settings_say(corpus: Corpus) -> None:
+    batch = without_labels(batch_of(corpus))
+    during = terms_under(corpus, moment(step=9), batch, pseudo_label_steps=10)
+    after = terms_under(corpus, moment(step=10), batch, pseudo_label_steps=10)
+    names_something = (batch.targets.response_mentions >= 0).any(dim=1)
+    assert bool(names_something.any())
+    assert bool((during["labels"][names_something] < 0).all())
+    assert bool((after["labels"] == 0).all())

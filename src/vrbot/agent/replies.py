@@ -19,7 +19,7 @@ from vrbot.decoding.greedy import greedy
 from vrbot.decoding.step import Decoded
 from vrbot.dialogue.batching import Limits, SessionBatch, collate, sequential_batches
 from vrbot.dialogue.splits import Split
-from vrbot.dialogue.vocabulary import BOS, EOS, PAD, UNK
+from vrbot.dialogue.vocabulary import BOS, EOS, PAD, SEP, UNK
 from vrbot.model.contract import DialogueModel, Perception
 
 ROWS_AT_ONCE = 64
@@ -64,9 +64,9 @@ def reply_to_batch(model: DialogueModel, batch: SessionBatch, decoding: Decoding
 
 
 def search(model: DialogueModel, perception: Perception, rows: Tensor, decoding: DecodingSettings) -> Decoded:
-    """The best reply for each of these rows; unknown words and padding are never written."""
+    """The best reply for each of these rows; words that are none are never written."""
     step, state = model.begin_reply(perception, rows)
-    never = forbid([PAD, UNK, BOS])
+    never = forbid([PAD, UNK, BOS, SEP])
     if decoding.beam == 1:
         return greedy(step, state, len(rows), BOS, EOS, decoding.max_length, adjust=never)
     return beam(

@@ -11,7 +11,7 @@ from vrbot.baselines.seq2seq import build_seq2seq
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
-from vrbot.model.build import Assembly, World, build_vrbot, world_of
+from vrbot.model.build import Assembly, World, build_vrbot, keyword_order, world_of
 from vrbot.objective.variational import VariationalObjective
 
 Builder = Callable[[Config, World], nn.Module]
@@ -30,7 +30,10 @@ def _vrbot(assembly: Assembly, changes: Mapping[str, object] | None = None) -> B
     def build(config: Config, world: World) -> nn.Module:
         config = config.with_settings(changes or {})
         return build_vrbot(
-            config, world, assembly, VariationalObjective(config.objective, world.preference, assembly.labels)
+            config,
+            world,
+            assembly,
+            VariationalObjective(config.objective, keyword_order(config, world), assembly.labels),
         )
 
     return build

@@ -1,4 +1,9 @@
-"""Speed of training and decoding on this machine, beside its matrix-product speed in the same run."""
+"""Speed of training and decoding on this machine, beside its matrix-product speed in the same run.
+
+\b
+Example:
+    vrbot bench train --corpus corpora/covid --recipe paper --steps 5
+"""
 
 from __future__ import annotations
 

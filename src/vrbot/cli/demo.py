@@ -34,8 +34,8 @@ SETTINGS: Mapping[str, Any] = {
     "network.dropout": 0.1,
     "policy.graph_size": 32,
     "training.learning_rate": 4e-3,
-    "training.max_epochs": 5,
-    "training.validate_every_epochs": 2.5,
+    "training.max_epochs": 4,
+    "training.validate_every_epochs": 2.0,
 }
 """Of the small recipe, changed so that training takes minutes."""
 

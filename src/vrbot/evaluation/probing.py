@@ -85,7 +85,7 @@ def _divergences(model: VRBot, placed: PlacedBatch) -> dict[str, float]:
     objective = model.objective
     if not isinstance(objective, VariationalObjective):
         return {}
-    plain = {"free_bits_state": 0.0, "kl_warmup_steps": 0, "split_reconstruction": False}
+    plain = {"free_bits_state": 0.0, "free_bits_action": 0.0, "kl_warmup_steps": 0, "split_reconstruction": False}
     bare = VariationalObjective(objective.settings.model_copy(update=plain), objective.preference, ())
     moment = Moment(AFTER_ALL_ANNEALING, 2, torch.Generator().manual_seed(SEED))
     with torch.no_grad():

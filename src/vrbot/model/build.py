@@ -187,6 +187,11 @@ def _subgraph_encoder(config: Config, world: World) -> SubgraphEncoder:
     return SubgraphEncoder(retriever, world.num_entities, settings.graph_size, config.network.hidden_size)
 
 
+def keyword_order(config: Config, world: World) -> Tensor:
+    """In which order the keywords of a response or a label are named [E]: frequent first, or as mentioned."""
+    return world.preference if config.policy.order == "frequency" else torch.zeros(world.num_entities)
+
+
 @dataclass(frozen=True, eq=False)
 class _PolicyBuilder:
     prior: Callable[[], nn.Module]
@@ -196,7 +201,6 @@ class _PolicyBuilder:
 def _policy_builder(config: Config, world: World, assembly: Assembly, categories: nn.Embedding) -> _PolicyBuilder:
     size, hidden, dropout = config.network.embedding_size, config.network.hidden_size, config.network.dropout
     free = config.policy.posterior == "free"
-    frequency = config.policy.order == "frequency"
 
     def context_detector() -> nn.Module:
         return ContextDetector(size, hidden, world.num_entities, dropout)
@@ -227,8 +231,7 @@ def _policy_builder(config: Config, world: World, assembly: Assembly, categories
     def inference() -> nn.Module:
         if not assembly.action:
             return SilentPolicy(len(CATEGORIES))
-        preference = world.preference if frequency else torch.zeros(world.num_entities)
-        detectors = ([context_detector()] if free else []) + [ResponseDetector(hidden, preference)]
+        detectors = ([context_detector()] if free else []) + [ResponseDetector(hidden, keyword_order(config, world))]
         bias = 0.0 if free else -math.inf
         return network(detectors, InferenceEvidence(), parts=3, seen=3, ending_bias=bias)
 

@@ -23,7 +23,7 @@ def certain(span: Span) -> Tensor:
 
 
 class MentionTracker(nn.Module):
-    """The state is what the context mentions, each entity once, in order; there is nothing to learn."""
+    """The state is what the context mentions, each entity once, the latest if they are too many."""
 
     def write(
         self,
@@ -36,7 +36,8 @@ class MentionTracker(nn.Module):
     ) -> WrittenSpan:
         rows = []
         for entities, kept in zip(mentions.entities.tolist(), mentions.mask.tolist(), strict=True):
-            distinct = list(dict.fromkeys(e for e, k in zip(entities, kept, strict=True) if k))[:length]
+            latest = dict.fromkeys(e for e, k in zip(reversed(entities), reversed(kept), strict=True) if k)
+            distinct = list(latest)[:length][::-1]
             rows.append(distinct + [-1] * (length - len(distinct)))
         entities = torch.tensor(rows, dtype=torch.long, device=table.device).view(len(rows), length)
         span = span_of(entities, length, len(table) - 1)

@@ -44,6 +44,13 @@ class KnownLatents:
         changes: dict[str, Any] = {name: torch.zeros_like(getattr(self, name)) for name in others}
         return replace(self, **changes)
 
+    def with_pseudo_keywords(self, mentions: Tensor, preference: Tensor) -> KnownLatents:
+        """Unlabelled turns get the entities of their response [N, K] as keywords: a start for a free posterior."""
+        length, num_entities = self.keywords.weights.shape[1], self.keywords.weights.shape[2] - 1
+        guessed = span_of(in_order_of(mentions, preference), length, num_entities)
+        keywords = guessed.where(self.keywords, self.keywords_known)
+        return replace(self, keywords=keywords, keywords_known=torch.ones_like(self.keywords_known))
+
     @property
     def action(self) -> Action:
         return Action(self.category, self.keywords)

@@ -73,6 +73,8 @@ class VariationalObjective:
             self.preference.to(heard.table.device),
             model.categories.num_embeddings,
         ).only(self.labels)
+        if moment.step < self.settings.pseudo_label_steps:
+            known = known.with_pseudo_keywords(batch.targets.response_mentions, self.preference)
         choose = self._chooser(moment)
         states = self._state_pass(model, heard, response, known, batch.layout, choose)
         terms = self._terms(model, batch, heard, response, known, states, choose, moment)
