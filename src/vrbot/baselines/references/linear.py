@@ -28,7 +28,7 @@ HISTORIES_PER_NGRAM = 700
 """An n-gram counts if at least one of so many histories has it (and at least two in all)."""
 
 RIDGE = 0.5
-STEPS = 25
+STEPS = 40
 REMEMBERED_STEPS = 5
 SMALLEST_GAIN = 1e-4
 THRESHOLDS = np.linspace(0.02, 0.98, 97)
