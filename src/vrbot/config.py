@@ -51,7 +51,7 @@ class PolicySettings(_Settings):
 
 
 class ObjectiveSettings(_Settings):
-    """How the bounds are weighted and sampled; the defaults of the fields are the true bound."""
+    """How the bounds are weighted and sampled; `paper` is the true sum of the two bounds."""
 
     temperature_start: float = Field(1.0, gt=0)
     temperature_end: float = Field(0.3, gt=0)
@@ -61,7 +61,7 @@ class ObjectiveSettings(_Settings):
     free_bits_state: float = Field(0.0, ge=0)
     free_bits_action: float = Field(0.0, ge=0)
     stop_gradient_on_q: bool = False
-    state_bound_weight: float = Field(1.0, ge=0)
+    state_bound_weight: float = Field(0.3, ge=0)
     action_bound_weight: float = Field(1.0, ge=0)
     supervised_weight: float = Field(1.0, ge=0)
     kl_floor: float | None = None
@@ -176,6 +176,7 @@ def paper() -> Config:
             temperature_end=0.1,
             temperature_steps=30_000,
             straight_through=False,
+            state_bound_weight=1.0,
             split_reconstruction=False,
         ),
         training=TrainingSettings(

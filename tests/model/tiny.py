@@ -49,6 +49,7 @@ SETTINGS: Mapping[str, Any] = {
     "policy.length": 3,
     "policy.subgraph_limit": 8,
     "objective.split_reconstruction": False,
+    "objective.state_bound_weight": 1.0,
     "decoding.beam": 1,
     "decoding.max_length": 12,
 }

@@ -124,17 +124,20 @@ def test_the_first_stage_leaves_out_the_action_bound_and_the_second_adds_it(corp
         torch.testing.assert_close(first[name], second[name])
 
 
+@pytest.mark.parametrize(("weight", "times"), [(1.0, (2.0, 2.0)), (0.25, (5.0, 1.25))])
 @torch.no_grad()
-def test_splitting_the_reconstruction_decodes_every_turn_once_and_counts_it_twice(corpus: Corpus) -> None:
+def test_splitting_the_reconstruction_decodes_every_turn_once_and_counts_it_for_both_bounds(
+    corpus: Corpus, weight: float, times: tuple[float, float]
+) -> None:
     batch = without_labels(batch_of(corpus))
-    whole = terms_under(corpus, moment(), batch)
-    split = terms_under(corpus, moment(), batch, split_reconstruction=True)
+    whole = terms_under(corpus, moment(), batch, state_bound_weight=weight)
+    split = terms_under(corpus, moment(), batch, split_reconstruction=True, state_bound_weight=weight)
     names = ("reconstruction_state", "reconstruction_action")
     chosen = torch.stack([split[name] != 0 for name in names])
     assert torch.equal(chosen.sum(dim=0) == 1, batch.targets.response_lengths > 0)
     assert bool(chosen.any(dim=1).all())
-    for name, rows in zip(names, chosen, strict=True):
-        torch.testing.assert_close(split[name][rows], 2 * whole[name][rows], atol=1e-4, rtol=1e-4)
+    for name, rows, counted in zip(names, chosen, times, strict=True):
+        torch.testing.assert_close(split[name][rows], counted * whole[name][rows], atol=1e-4, rtol=1e-4)
     for name in DIVERGENCES:
         torch.testing.assert_close(split[name], whole[name])
 

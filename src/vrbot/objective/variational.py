@@ -188,15 +188,16 @@ class VariationalObjective:
     ) -> dict[str, Tensor]:
         """log p(R | ...) under each of the conditions [N]; one pass of the generator for all of them.
 
-        With `split_reconstruction` each turn is decoded under one of the conditions, drawn at random, and counts
-        for all of them: the expectation is the same and the pass half as long.
+        With `split_reconstruction` each turn is decoded under one of the conditions, drawn in proportion to the
+        weights of their bounds, and counts for all of them: the expectation is the same and the pass half as long.
         """
         targets, num_rows = batch.targets, len(batch.turn)
-        drawn = torch.randint(len(given), (num_rows,), generator=moment.generator)
-        rows = [
-            (drawn == i).nonzero().squeeze(1) if self.settings.split_reconstruction else torch.arange(num_rows)
-            for i in range(len(given))
-        ]
+        rows, times = [torch.arange(num_rows)] * len(given), [1.0] * len(given)
+        if self.settings.split_reconstruction:
+            shares = self._decoding_shares(given)
+            drawn = torch.multinomial(shares, num_rows, replacement=True, generator=moment.generator)
+            rows = [(drawn == i).nonzero().squeeze(1) for i in range(len(given))]
+            times = [1.0 / share if share else 0.0 for share in shares.tolist()]
         together = reduce(Conditions.followed_by, (c.select(r) for c, r in zip(given.values(), rows, strict=True)))
         chosen = torch.cat(rows)
         log_probs = model.generator.log_prob(
@@ -205,12 +206,22 @@ class VariationalObjective:
             targets.response[chosen],
             targets.response_lengths[chosen],
         )
-        times = len(given) if self.settings.split_reconstruction else 1
         parts = log_probs.split([len(r) for r in rows])
         return {
-            name: torch.zeros(num_rows, device=part.device).index_add(0, r, part * times)
-            for name, r, part in zip(given, rows, parts, strict=True)
+            name: torch.zeros(num_rows, device=part.device).index_add(0, r, part * counts)
+            for name, r, part, counts in zip(given, rows, parts, times, strict=True)
         }
+
+    def _decoding_shares(self, given: Collection[str]) -> Tensor:
+        """The share of turns to decode under each of the conditions."""
+        settings = self.settings
+        weights = {
+            "reconstruction": 1.0,
+            "reconstruction_state": settings.state_bound_weight,
+            "reconstruction_action": settings.action_bound_weight,
+        }
+        chosen = torch.tensor([weights[name] for name in given])
+        return chosen / chosen.sum() if chosen.sum() > 0 else torch.ones_like(chosen) / len(chosen)
 
     def _held(self, drawn: Tensor) -> Tensor:
         """What a divergence sees of the posterior: no gradient reaches it where the settings say so."""
