@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from vrbot.nets.copying import add_copies, merge_copies, rule_out, target_log_prob
+from vrbot.nets.copying import add_copies, merge_copies, merge_copies_in_place, rule_out, target_log_prob
 
 ROWS, POSITIONS, SYMBOLS, SLOTS = 4, 3, 6, 5
 
@@ -104,3 +104,14 @@ def test_gradients_are_finite_and_equal_to_those_of_the_whole_distribution() -> 
 def test_what_is_ruled_out_is_exactly_minus_infinity() -> None:
     scores = torch.tensor([1.0, 2.0])
     assert rule_out(scores, torch.tensor([True, False])).tolist() == [1.0, -math.inf]
+
+
+def test_merging_in_place_gives_the_same_and_uses_the_memory_it_was_given() -> None:
+    torch.manual_seed(3)
+    generation, scores, ids = torch.randn(2, 3, 7), torch.randn(2, 3, 5), torch.randint(0, 7, (2, 5))
+    scores[0, 1, 2] = -torch.inf
+    generation[1, :, 4] = -torch.inf
+    expected = merge_copies(generation.clone(), scores, ids)
+    merged = merge_copies_in_place(generation, scores, ids)
+    torch.testing.assert_close(merged, expected)
+    assert merged.data_ptr() == generation.data_ptr()

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from vrbot.config import DecodingSettings, NetworkSettings
-from vrbot.decoding.adjusting import forbid
 from vrbot.decoding.beam import beam
 from vrbot.decoding.greedy import greedy
 from vrbot.decoding.step import Decoded
@@ -22,6 +21,7 @@ from vrbot.dialogue.splits import Split
 from vrbot.dialogue.vocabulary import BOS, EOS, PAD, SEP, UNK
 from vrbot.model.contract import DialogueModel, Perception
 
+NOT_WORDS = [PAD, UNK, BOS, SEP]
 ROWS_AT_ONCE = 64
 """How many replies are searched for together."""
 
@@ -66,9 +66,8 @@ def reply_to_batch(model: DialogueModel, batch: SessionBatch, decoding: Decoding
 def search(model: DialogueModel, perception: Perception, rows: Tensor, decoding: DecodingSettings) -> Decoded:
     """The best reply for each of these rows; words that are none are never written."""
     step, state = model.begin_reply(perception, rows)
-    never = forbid([PAD, UNK, BOS, SEP])
     if decoding.beam == 1:
-        return greedy(step, state, len(rows), BOS, EOS, decoding.max_length, adjust=never)
+        return greedy(step, state, len(rows), BOS, EOS, decoding.max_length, adjust=_only_words)
     return beam(
         step,
         state,
@@ -78,8 +77,14 @@ def search(model: DialogueModel, perception: Perception, rows: Tensor, decoding:
         decoding.max_length,
         width=decoding.beam,
         length_penalty=decoding.length_penalty,
-        adjust=never,
+        adjust=_only_words,
     )
+
+
+def _only_words(prefix: Tensor, log_probs: Tensor) -> Tensor:
+    """Nothing but words and the end; the log probabilities are a step's own and are changed where they lie."""
+    log_probs[:, NOT_WORDS] = -torch.inf
+    return log_probs
 
 
 def _turn_reply(batch: SessionBatch, perception: Perception, row: int, words: Tensor) -> TurnReply:

@@ -16,7 +16,7 @@ from vrbot.model.policy_network import Action
 from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
 from vrbot.model.spans import Span
 from vrbot.nets.attention import Memory
-from vrbot.nets.copying import merge_copies, target_log_prob
+from vrbot.nets.copying import merge_copies_in_place, target_log_prob
 from vrbot.nets.encoders import Encoded
 from vrbot.nets.vocabulary_scores import target_and_total
 
@@ -143,13 +143,14 @@ class ResponseGenerator(nn.Module):
         row, step = there.nonzero(as_tuple=True)
         return self._target_log_probs(outputs, row, step, response, given, start.memory), row
 
+    @torch.no_grad()
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Log probabilities of the next word [R, V] after the tokens [R]; several rows per item are side by side."""
         items = len(state.memory.copy_mask)
         advanced = self.cell.advance(state.hidden, self.words(tokens), state.memory.readings)
-        generation = self.output(advanced.output) @ self.words.weight.T + self.output_bias
+        generation = nn.functional.linear(self.output(advanced.output), self.words.weight, self.output_bias)
         scores = self._copy_scores(advanced.output.unflatten(0, (items, -1)), state.memory)
-        log_probs = merge_copies(generation.unflatten(0, (items, -1)), scores, state.memory.copy_words)
+        log_probs = merge_copies_in_place(generation.unflatten(0, (items, -1)), scores, state.memory.copy_words)
         return log_probs.flatten(0, 1), DecoderState(advanced.hidden, state.memory)
 
     def _target_log_probs(

@@ -21,6 +21,15 @@ def merge_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> T
     return logits - logits.logsumexp(dim=-1, keepdim=True)
 
 
+def merge_copies_in_place(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
+    """`merge_copies` without gradient, in the memory of the generation logits: at a large vocabulary, passes over
+    them are what decoding spends its time on."""
+    if copy_scores.shape[-1]:
+        ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
+        generation.scatter_(-1, ids, _merged(generation, copy_scores, copy_ids))
+    return generation.sub_(generation.logsumexp(dim=-1, keepdim=True))
+
+
 def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
     """The same before normalisation: unnormalised log mass of every symbol [N, Q, V].
 
@@ -31,6 +40,14 @@ def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Ten
         return generation
     same = copy_ids.unsqueeze(2) == copy_ids.unsqueeze(1)  # [N, J, J]
     is_first = ~same.tril(diagonal=-1).any(dim=2).unsqueeze(1)  # [N, 1, J]
+    merged = _merged(generation, copy_scores, copy_ids)
+    ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
+    return generation.scatter(-1, ids, torch.where(is_first, merged, merged.detach()))
+
+
+def _merged(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
+    """The log mass of each slot's symbol, generated or copied from any slot that holds it [N, Q, J]."""
+    same = copy_ids.unsqueeze(2) == copy_ids.unsqueeze(1)  # [N, J, J]
     top = copy_scores.detach().amax(dim=-1, keepdim=True)
     top = torch.where(top.isfinite(), top, 0.0)
     mass = torch.bmm((copy_scores - top).exp(), same.to(copy_scores.dtype))
@@ -38,8 +55,7 @@ def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Ten
     ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
     generated = generation.gather(-1, ids)
     merged = torch.logaddexp(generated, torch.where(copied, mass, 1.0).log() + top)
-    merged = torch.where(copied, merged, generated)
-    return generation.scatter(-1, ids, torch.where(is_first, merged, merged.detach()))
+    return torch.where(copied, merged, generated)
 
 
 def target_log_prob(target_logit: Tensor, generation_total: Tensor, copy_scores: Tensor, copy_match: Tensor) -> Tensor:
