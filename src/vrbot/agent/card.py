@@ -8,7 +8,7 @@ from typing import Any
 
 from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.config import Config
-from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.corpus import SPLITS, Corpus
 
 INTENDED_USE = """\
 Drafts of replies in text consultations, with the patient state and the physician action behind them, for physicians
@@ -71,7 +71,7 @@ def _training(facts: Facts, corpus: Corpus) -> str:
     told = f"Labels used: {shares or 'none'}.{seed} Corpus fingerprint: `{corpus.fingerprint[:16]}`."
     splits: Mapping[str, Mapping[str, Any]] = corpus.manifest.counts.get("splits", {})
     columns = ("dialogues", "turns", "tokens", "dialogues_with_entities")
-    rows = [(name, *(f"{counts.get(column, 0):,}" for column in columns)) for name, counts in splits.items()]
+    rows = [(name, *(f"{splits[name].get(column, 0):,}" for column in columns)) for name in SPLITS if name in splits]
     return _table(("split", "dialogues", "turns", "words", "dialogues that name entities"), rows) + "\n\n" + told
 
 

@@ -33,9 +33,10 @@ SETTINGS: Mapping[str, Any] = {
     "network.hidden_size": 64,
     "network.dropout": 0.1,
     "policy.graph_size": 32,
+    "training.batch_size": 6,
     "training.learning_rate": 4e-3,
     "training.max_epochs": 4,
-    "training.validate_every_epochs": 2.0,
+    "training.validate_every_epochs": 4.0,
 }
 """Of the small recipe, changed so that training takes minutes."""
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from vrbot.dialogue.encoding import Pieces, merge_pieces, read_pieces
@@ -121,7 +122,10 @@ def _line_of(session: Session) -> bytes:
         for turn in session.turns
     ]
     record = {"id": session.id, **session.extra, "turns": turns}
-    return f"{_WRITER.encode(record)}\n".encode()
+    try:
+        return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # whole numbers past 64 bits, which only the slow writer knows
+        return f"{_WRITER.encode(record)}\n".encode()
 
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
