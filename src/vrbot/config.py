@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from vrbot.errors import ConfigError
+
+Folder = Annotated[str, AfterValidator(lambda name: os.path.abspath(os.path.expanduser(name)))]  # found from anywhere
 
 
 class _Settings(BaseModel):
@@ -21,11 +24,15 @@ class NetworkSettings(_Settings):
     embedding_size: int = Field(128, ge=1)
     hidden_size: int = Field(128, ge=1)
     dropout: float = Field(0.3, ge=0, lt=1)
+    word_dropout: float = Field(0.2, ge=0, lt=1)
+    ngram_dropout: float = Field(0.5, ge=0, lt=1)
     memory: Literal["carried", "session"] = "session"
     readings: Literal["fed", "late"] = "late"
+    coverage: bool = True
     max_context: int = Field(120, ge=1)
     max_characters: int = Field(256, ge=1)
     max_response: int = Field(50, ge=2)
+    embeddings_from: Folder | None = None
 
 
 class TrackerSettings(_Settings):
@@ -64,11 +71,13 @@ class ObjectiveSettings(_Settings):
     state_bound_weight: float = Field(0.3, ge=0)
     action_bound_weight: float = Field(1.0, ge=0)
     supervised_weight: float = Field(1.0, ge=0)
+    keyword_weight: float = Field(4.0, ge=0)
     kl_floor: float | None = None
     bound: Literal["two-stage", "joint"] = "two-stage"
     split_reconstruction: bool = True
     labelled_turns_only: bool = False
     pseudo_label_steps: int = Field(0, ge=0)
+    categories_by_form: bool = True
 
 
 class TrainingSettings(_Settings):
@@ -97,6 +106,84 @@ class DecodingSettings(_Settings):
     max_length: int = Field(50, ge=1)
 
 
+class FactSettings(_Settings):
+    """One-hop facts of `ccm` and `nkd`: how many are looked at, and what their terms of the loss weigh."""
+
+    entities: int = Field(8, ge=1)
+    triples: int = Field(20, ge=1)
+    spreading: int = Field(5, ge=1)
+    neighbours: int = Field(8, ge=1)
+    gate_weight: float = Field(1.0, ge=0)
+    relevance_weight: float = Field(1.0, ge=0)
+
+
+class FlowSettings(_Settings):
+    """`dual-flow`: what its terms of the loss weigh, and how often the generator sees a guessed action in training."""
+
+    entity_weight: float = Field(1.0, ge=0)
+    act_weight: float = Field(1.0, ge=0)
+    guessed_share: float = Field(0.5, ge=0, le=1)
+
+
+class SedstSettings(_Settings):
+    """The baseline `sedst`; for data without any state labels the posterior should reconstruct the context."""
+
+    kl_weight: float = Field(0.1, ge=0)
+    reconstruct_context: bool = False
+
+
+class LabesSettings(_Settings):
+    """The baseline `labes`: `top_k` symbols to draw among, 0 for all."""
+
+    kl_weight: float = Field(0.5, ge=0)
+    top_k: int = Field(0, ge=0)
+    straight_through: bool = True
+
+
+class HredSettings(_Settings):
+    """What HRED and VHRED may do beside the dialogue's vector, over the last two utterances."""
+
+    attention: bool = False
+    copying: bool = False
+
+
+class VhredSettings(_Settings):
+    """The latent variable of VHRED; the published 25,000 steps of warm-up are many epochs of a small corpus."""
+
+    latent_size: int = Field(16, ge=1)
+    kl_warmup_steps: int = Field(1000, ge=0)
+    word_drop: float = Field(0.25, ge=0, lt=1)
+    bag_of_words_weight: float = Field(0.0, ge=0)
+
+
+class PostksSettings(_Settings):
+    """Pieces of knowledge; for `warmup_steps` only the bag of words is learnt (and labels)."""
+
+    pieces: int = Field(50, ge=1)
+    temperature: float = Field(0.67, gt=0)
+    warmup_steps: int = Field(0, ge=0)
+    detach_posterior: bool = True
+
+
+class TransformerSettings(_Settings):
+    """A history length of 0 reads the last two utterances, any other so many of the dialogue's latest words."""
+
+    layers: int = Field(2, ge=1)
+    heads: int = Field(4, ge=1)
+    feedforward_factor: int = Field(2, ge=1)
+    history_length: int = Field(0, ge=0)
+
+
+class PretrainedSettings(_Settings):
+    """The encoder of `vrbot-bert` and `hred-bert`; the features of one that does not learn are kept in memory."""
+
+    directory: Folder | None = None
+    freeze: bool = True
+    layers: int = Field(3, ge=1)
+    learning_rate_factor: float = Field(0.02, gt=0)
+    cache_megabytes: int = Field(1500, ge=0)
+
+
 class Config(_Settings):
     """One run, completely; `config.yaml` beside the weights is this."""
 
@@ -106,6 +193,15 @@ class Config(_Settings):
     objective: ObjectiveSettings = ObjectiveSettings()
     training: TrainingSettings = TrainingSettings()
     decoding: DecodingSettings = DecodingSettings()
+    hred: HredSettings = HredSettings()
+    vhred: VhredSettings = VhredSettings()
+    postks: PostksSettings = PostksSettings()
+    transformer: TransformerSettings = TransformerSettings()
+    sedst: SedstSettings = SedstSettings()
+    labes: LabesSettings = LabesSettings()
+    facts: FactSettings = FactSettings()
+    flows: FlowSettings = FlowSettings()
+    pretrained: PretrainedSettings = PretrainedSettings()
 
     def with_settings(self, changes: Mapping[str, Any]) -> Self:
         """The same with dotted settings changed, such as {"policy.hops": 1}."""
@@ -124,8 +220,7 @@ class Config(_Settings):
             return cls.model_validate(content)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{place} = {first['input']!r}: {first['msg']}") from None
+            raise ConfigError(f"{'.'.join(map(str, first['loc']))} = {first['input']!r}: {first['msg']}") from None
 
 
 def setting_names() -> list[str]:
@@ -158,6 +253,7 @@ def paper() -> Config:
             dropout=0.0,
             memory="carried",
             readings="fed",
+            coverage=False,
             max_context=200,
             max_response=100,
         ),
@@ -178,6 +274,8 @@ def paper() -> Config:
             straight_through=False,
             state_bound_weight=1.0,
             split_reconstruction=False,
+            categories_by_form=False,
+            keyword_weight=1.0,
         ),
         training=TrainingSettings(
             batch_size=16,
@@ -188,6 +286,8 @@ def paper() -> Config:
             patience=10,
             average_decay=0.0,
         ),
+        vhred=VhredSettings(latent_size=100, kl_warmup_steps=25_000),
+        postks=PostksSettings(warmup_steps=5_000),
     )
 
 

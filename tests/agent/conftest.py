@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.model.tiny import tiny_config, tiny_corpus, tiny_model
+from tests.model.tiny import config_for, tiny_config, tiny_corpus, tiny_model
 from vrbot.agent.card import Facts
 from vrbot.agent.pretrained import Pretrained
 from vrbot.agent.respond import Agent
@@ -28,7 +28,7 @@ def make_agent(corpus: Corpus) -> MakeAgent:
     """An agent with fresh weights: `make_agent(name, form, seed=0)`, with settings changed as in `tiny_config`."""
 
     def make(name: str = "vrbot", form: str = "small", seed: int = 0, **changes: Any) -> Agent:
-        config = tiny_config(form, **changes)
+        config = config_for(name, tiny_config(form, **changes))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("vrbot.model.build.NGRAM_BUCKETS", 256)
             world = world_of(corpus)

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from tests.model.tiny import batch_of, random_spans, tiny_config, tiny_vrbot
 from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.session import CATEGORIES
 from vrbot.model.keyword_scores import SetScores, SpanScores
+from vrbot.model.policy_network import Action
 from vrbot.model.set_policy import SetPolicy
 from vrbot.model.spans import Span, one_hot_choice, span_of
 
@@ -66,3 +68,23 @@ def test_a_set_names_the_likeliest_entities_once_each_and_then_nothing(corpus: C
     torch.testing.assert_close(
         written.action.keywords.weights.sum(dim=-1), torch.ones(len(batch.turn), model.action_length)
     )
+
+
+@torch.no_grad()
+def test_a_decision_weighs_the_keywords_under_every_category_by_how_likely_it_is(corpus: Corpus) -> None:
+    model, batch = tiny_vrbot(tiny_config(), corpus), batch_of(corpus)
+    heard = model.hear(batch.inputs, batch.layout)
+    evidence = model.policy_evidence(heard, model.track(heard, batch.layout))
+    policy = model.prior_policy
+    assert isinstance(policy, SetPolicy)
+    torch.nn.init.normal_(policy.begin.weight, generator=torch.Generator().manual_seed(3))
+    decided = policy.decide(evidence, 3, one_hot_choice)
+    expected = torch.zeros(len(batch.turn), model.table.num_entities)
+    for category, share in enumerate(decided.scores.category.exp().unbind(dim=1)):
+        given = Action(torch.eye(len(CATEGORIES))[category].expand(len(share), -1), decided.action.keywords)
+        found = policy.score_along(evidence, given).keywords
+        assert isinstance(found, SetScores)
+        expected += share.unsqueeze(1) * found.logits.sigmoid()
+    assert isinstance(decided.scores.keywords, SetScores)
+    torch.testing.assert_close(decided.scores.keywords.logits.sigmoid(), expected)
+    assert torch.equal(decided.action.category.argmax(dim=1), decided.scores.category.argmax(dim=1))

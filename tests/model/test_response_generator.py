@@ -78,7 +78,7 @@ def test_hypotheses_side_by_side_get_what_each_would_get_alone(corpus: Corpus, r
     alone = model.generator.initial(given, model.category_vectors(given.action))
     rows = len(batch.turn)
     several = alone.select(torch.arange(rows).repeat_interleave(3), None)
-    words = torch.arange(3 * rows) % model.words.num_embeddings
+    words = torch.arange(3 * rows) % model.generator.words.num_embeddings
     together, _ = model.generator.step(words, several)
     for place in range(3):
         single, _ = model.generator.step(words[place::3], alone)
@@ -103,5 +103,5 @@ def test_rows_are_scored_the_same_in_blocks_of_any_size(
     given, targets = conditions(model, batch), batch.targets
     arguments = (given, model.category_vectors(given.action), targets.response, targets.response_lengths)
     whole = model.generator.log_prob(*arguments)
-    monkeypatch.setattr("vrbot.model.response_generator.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("vrbot.model.reply_sources.ROWS_AT_ONCE", 2)
     torch.testing.assert_close(model.generator.log_prob(*arguments), whole, atol=1e-4, rtol=1e-5)

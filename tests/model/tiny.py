@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.nets.tiny_encoder import with_tiny_encoder
 from vrbot.baselines.catalogue import CATALOGUE, build_model
 from vrbot.config import Config, recipe
 from vrbot.dialogue.batching import SessionBatch, TurnTargets, collate
@@ -44,12 +45,15 @@ SETTINGS: Mapping[str, Any] = {
     "network.embedding_size": 12,
     "network.hidden_size": 16,
     "network.dropout": 0.0,
+    "network.word_dropout": 0.0,
+    "network.ngram_dropout": 0.0,
     "tracker.length": 4,
     "policy.graph_size": 8,
     "policy.length": 3,
     "policy.subgraph_limit": 8,
     "objective.split_reconstruction": False,
     "objective.state_bound_weight": 1.0,
+    "objective.keyword_weight": 1.0,
     "decoding.beam": 1,
     "decoding.max_length": 12,
 }
@@ -67,6 +71,7 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
     "paper": {
         "network.memory": "carried",
         "network.readings": "fed",
+        "network.coverage": False,
         "tracker.generation_bias": 0.0,
         "tracker.ending_bias": 0.0,
         "tracker.order_bias": 0.0,
@@ -75,6 +80,7 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
         "policy.posterior": "free",
         "policy.order": "learned",
         "objective.straight_through": False,
+        "objective.categories_by_form": False,
     },
 }
 """The recipes' two ends, and what lies between them."""
@@ -147,15 +153,22 @@ def tiny_config(form: str = "small", **changes: Any) -> Config:
     return recipe("small").with_settings({**SETTINGS, **FORMS[form], **dotted})
 
 
+def config_for(name: str, config: Config) -> Config:
+    """The same settings, with the tiny encoder where the model needs one and none is named."""
+    needed = CATALOGUE[name].needs_encoder and config.pretrained.directory is None
+    return with_tiny_encoder(config) if needed else config
+
+
 def tiny_model(name: str, config: Config, corpus: Corpus, *, seed: int = 0, scale: float = 2.0) -> DialogueModel:
     """A model with fresh weights, larger than usual so that its distributions are far from flat; in eval mode."""
+    config = config_for(name, config)
     torch.manual_seed(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vrbot.model.build.NGRAM_BUCKETS", 256, raising=False)
         model = build_model(name, config, corpus)
     with torch.no_grad():
         for parameter in model.parameters():
-            if parameter.dim() > 1:
+            if parameter.dim() > 1 and parameter.requires_grad:
                 parameter.mul_(scale)
     return cast(DialogueModel, model.eval())
 

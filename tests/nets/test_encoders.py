@@ -78,3 +78,17 @@ def test_absent_positions_of_a_span_leave_no_trace() -> None:
     torch.testing.assert_close(found.summary, expected.summary)
     assert not expected.summary[2].any()
     torch.testing.assert_close(expected.summary[0], expected.tokens[0, -1])
+
+
+def test_blocks_of_rows_are_cut_to_their_longest_and_send_their_gradients_to_the_rows() -> None:
+    encoded = encoder()(inputs(), LENGTHS)
+    blocks = [torch.tensor([0, 3]), torch.tensor([3, 1]), torch.tensor([2])]
+    parts = encoded.in_blocks(blocks)
+    assert [part.tokens.shape[1] for part in parts] == [5, 2, 0]
+    for rows, part in zip(blocks, parts, strict=True):
+        torch.testing.assert_close(part.tokens, encoded.tokens[rows, : part.tokens.shape[1]])
+        torch.testing.assert_close(part.summary, encoded.summary[rows])
+        assert torch.equal(part.mask, encoded.mask[rows, : part.mask.shape[1]])
+    total = sum(((i + 1) * part.tokens.sum() for i, part in enumerate(parts)), torch.zeros(()))
+    gradient = torch.autograd.grad(total, encoded.tokens)[0]
+    assert gradient[:, :, 0].sum(dim=1).tolist() == [5.0, 4.0, 0.0, 5.0 + 4.0, 0.0]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from vrbot.nets import vocabulary_scores
 from vrbot.nets.vocabulary_scores import target_and_total
 
 
@@ -68,6 +69,18 @@ def test_gradients_are_those_of_gather_and_logsumexp_in_single_precision() -> No
         gradients.append(torch.autograd.grad((chosen - 0.5 * total).square().sum(), inputs))
     for found, expected in zip(*gradients, strict=True):
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kept", [7, 14, 1000])
+def test_many_logits_in_blocks_give_the_same(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocabulary_scores, "LOGITS_KEPT", kept)
+    inputs, target = differentiable()
+    results = []
+    for function in (target_and_total, obvious):
+        chosen, total = function(*inputs, target)
+        results.append((chosen, total, *torch.autograd.grad((chosen - 0.5 * total).square().sum(), inputs)))
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_one_result_alone_can_be_used() -> None:

@@ -57,6 +57,18 @@ def test_a_run_says_what_it_is_in_its_files(
     assert ours == alone
 
 
+def test_a_model_that_lives_on_labels_is_refused_where_there_are_none(
+    corpus_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.training.fake.FakeModel.needed_labels", ("state", "keywords"), raising=False)
+    arguments = new_run(corpus_path, tmp_path / "run")
+    without = ["0" if value == "0.5" else value for value in arguments]
+    assert run(without) == 2
+    assert "learns only from turns whose state and keywords are labelled" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    assert run(arguments) == 0
+
+
 def test_interrupted_it_saves_says_how_to_go_on_and_ends_with_130(
     corpus_path: Path, tmp_path: Path, alone: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,8 @@
 
 A saved model is a prepared corpus without dialogues (words, characters, inventory, graph and a manifest with the
 SHA-256 of every file) and beside them config.yaml, model.json (what it is and how it was trained), model.safetensors,
-world.safetensors (the counts it was built around), segmenter/ (where the segmenter has a model), and README.md.
+world.safetensors (the counts it was built around), segmenter/ (where the segmenter has a model), encoder/ (where the
+model reads with a pretrained encoder), and README.md.
 """
 
 from __future__ import annotations
@@ -27,17 +28,19 @@ from vrbot.dialogue.corpus import Corpus, copy_knowledge, fingerprint_of
 from vrbot.dialogue.manifest import write_manifest
 from vrbot.errors import DataError, IntegrityError, UsageError, VRBotError
 from vrbot.files import sync_folder
-from vrbot.model.build import World, world_of
+from vrbot.model.build import World, meanings_of, world_of
 from vrbot.model.weights import model_from_bytes, model_to_bytes, tensors_from_bytes, tensors_to_bytes
+from vrbot.nets.encoder_folder import EncoderFolder
 from vrbot.sealed import is_sealed, read_sealed
 
-CONFIG, FACTS, WEIGHTS, WORLD, CARD, SEGMENTER = (
+CONFIG, FACTS, WEIGHTS, WORLD, CARD, SEGMENTER, ENCODER = (
     "config.yaml",
     "model.json",
     "model.safetensors",
     "world.safetensors",
     "README.md",
     "segmenter",
+    "encoder",
 )
 RUN, BEST, SCORES = "run.json", "best", "scores.json"
 SCHEMA_VERSION = 1
@@ -110,7 +113,11 @@ def _write(folder: Path, pretrained: Pretrained) -> None:
     responses = torch.tensor(world.num_responses)
     counts = {"entity_counts": world.entity_counts, "rarity": world.rarity, "num_responses": responses}
     facts = {"schema": SCHEMA_VERSION, **asdict(pretrained.facts)}
-    config = yaml.safe_dump(pretrained.config.model_dump(), sort_keys=False, allow_unicode=True)
+    chosen = pretrained.config.model_dump()
+    if CATALOGUE[pretrained.facts.model].needs_encoder:
+        _copy_encoder(chosen["pretrained"]["directory"], folder / ENCODER)
+        chosen["pretrained"]["directory"] = ENCODER
+    config = yaml.safe_dump(chosen, sort_keys=False, allow_unicode=True)
     files = {
         CONFIG: config.encode(),
         FACTS: (json.dumps(facts, ensure_ascii=False, indent=1) + "\n").encode(),
@@ -125,10 +132,20 @@ def _write(folder: Path, pretrained: Pretrained) -> None:
         raise IntegrityError(f"{corpus.directory}: has changed since it was opened: prepare the corpus again")
 
 
+def _copy_encoder(source: str, target: Path) -> None:
+    """The files an encoder is built from; `Corpus.open` verifies them as all others."""
+    target.mkdir()
+    for path in EncoderFolder.open(source).files:
+        shutil.copyfile(path, target / path.name)
+
+
 def _load_saved(directory: Path) -> Pretrained:
     corpus = Corpus.open(directory)  # verifies every file
     facts = _facts_of(json.loads((directory / FACTS).read_text(encoding="utf-8")), directory / FACTS)
-    config = Config.parse(yaml.safe_load((directory / CONFIG).read_text(encoding="utf-8")))
+    settings = yaml.safe_load((directory / CONFIG).read_text(encoding="utf-8"))
+    if (directory / ENCODER).is_dir():
+        settings["pretrained"]["directory"] = str(directory / ENCODER)
+    config = Config.parse(settings)
     counts = tensors_from_bytes((directory / WORLD).read_bytes())
     entity_words = torch.from_numpy(corpus.vocabulary.entity_word.astype("int64"))
     world = World(
@@ -137,7 +154,10 @@ def _load_saved(directory: Path) -> Pretrained:
         corpus.graph,
         counts["entity_counts"],
         counts["rarity"],
+        meanings_of(corpus.vocabulary),
         int(counts["num_responses"]),
+        tuple(corpus.vocabulary.words),
+        corpus.inventory.types,
     )
     model = _build(facts.model, config, world, (directory / WEIGHTS).read_bytes())
     return Pretrained(facts, config, corpus, world, model)
@@ -194,6 +214,6 @@ def _build(name: str, config: Config, world: World, weights: bytes) -> torch.nn.
     if name not in CATALOGUE:
         raise UsageError(f"{name!r} is not a model of this version; known: {', '.join(CATALOGUE)}")
     with torch.random.fork_rng(devices=[]):  # the first weights are overwritten; nobody's random numbers are used up
-        model = CATALOGUE[name].build(config, world)
+        model = CATALOGUE[name].build(config.with_settings({"network.embeddings_from": None}), world)
     model_from_bytes(model, weights)
     return model.eval()

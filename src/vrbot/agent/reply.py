@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,18 @@ class Keyword:
         return "graph" if self.from_graph > self.from_conversation else "conversation"
 
 
+class ReplyEvidence(Protocol):
+    """Where the words and the latents of a reply came from (`explain.evidence.Evidence`)."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Reply:
     """A reply and what it was written from; a part the model does not have is None.
 
     `dropped` names what the state of the turn before had and this one has not; `categories` are probabilities.
+    `evidence` is there where it was asked for.
     """
 
     text: str
@@ -49,6 +56,7 @@ class Reply:
     dropped: tuple[str, ...] | None
     categories: Mapping[str, float] | None
     keywords: tuple[Keyword, ...] | None
+    evidence: ReplyEvidence | None = None
 
     @property
     def category(self) -> str | None:
@@ -57,7 +65,7 @@ class Reply:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
-        return {
+        content: dict[str, Any] = {
             "text": self.text,
             "state": None if self.state is None else [asdict(entity) for entity in self.state],
             "dropped": None if self.dropped is None else list(self.dropped),
@@ -67,3 +75,4 @@ class Reply:
             if self.keywords is None
             else [{**asdict(keyword), "source": keyword.source} for keyword in self.keywords],
         }
+        return content if self.evidence is None else {**content, "evidence": self.evidence.to_dict()}

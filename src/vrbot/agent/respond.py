@@ -17,6 +17,7 @@ from vrbot.agent.searching import Search, find_words
 from vrbot.agent.sources import keyword_sources
 from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.config import Config
+from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.conversation import batch_from_conversation
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.errors import UsageError
@@ -63,18 +64,30 @@ class Agent:
         """The model card, as Markdown."""
         return model_card(self.facts, self.config, self._pretrained.corpus)
 
+    @property
+    def pretrained(self) -> Pretrained:
+        """The model, and all it was built from."""
+        return self._pretrained
+
     @torch.no_grad()
     def respond(self, conversation: Conversation, search: Search | None = None) -> Reply:
         """The reply to the last thing the patient said; the same conversation and search give the same reply."""
-        batch = batch_from_conversation(self._encoder, _heard(conversation), limits_of(self.config.network))
-        self._pretrained.model.eval()
+        batch = self.hear(conversation)
         perception = self._model.perceive(batch.inputs, batch.layout)
         row = len(batch.turn) - 1
         words = find_words(self._model, perception, row, search or Search(), self.config.decoding)
-        state = self._state(perception, row)
+        return self.reply_of(perception, row, words)
+
+    def hear(self, conversation: Conversation) -> SessionBatch:
+        """The batch the model reads, a row for each turn; the last answer is not in it."""
+        self._pretrained.model.eval()
+        return batch_from_conversation(self._encoder, _heard(conversation), limits_of(self.config.network))
+
+    def reply_of(self, perception: Perception, row: int, words: Sequence[int]) -> Reply:
+        """These word ids as the reply to one row of what was perceived."""
         return Reply(
             text=self._encoder.decode(words),
-            state=state,
+            state=self._state(perception, row),
             dropped=self._dropped(perception, row),
             categories=self._categories(perception, row),
             keywords=self._keywords(perception, row),

@@ -6,6 +6,7 @@ Letters: N rows, L span positions, E entities, J slots, H hidden size.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +25,19 @@ from vrbot.model.vrbot import VRBot
 
 @dataclass(frozen=True, eq=False)
 class KeywordSources:
-    """Of each keyword position [N, L]: its probability, and the share of the graph detector.
+    """Of each keyword position [N, L]: its probability, the share of the graph detector, and both detectors' scores.
 
     The share is exp(graph) / (exp(context) + exp(graph)) of the two detectors' scores; where keywords are written
-    under one normaliser it is the share of the keyword's probability that was copied from the graph.
+    under one normaliser it is the share of the keyword's probability that was copied from the graph. Where keywords
+    are a set, judged under every category, it is the mean of these shares, each category counted by what it gave to
+    the probability; the scores are those under the likeliest category. A score is -inf where a detector cannot reach
+    the keyword.
     """
 
     probability: Tensor
     from_graph: Tensor
+    context_score: Tensor
+    graph_score: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,19 +56,50 @@ def keyword_sources(model: Any, perception: Perception, rows: Tensor) -> Keyword
     policy, given = model.prior_policy, perception.conditions.select(rows)
     if not isinstance(policy, PolicyNetwork | SetPolicy):
         return None
-    evidence = _evidence(model, perception.state[rows], given)
+    evidence = evidence_of(model, perception.state[rows], given)
     keywords = given.action.keywords.ids.clamp_max(model.table.num_entities - 1)  # NONE names nothing to ask for
-    asked = _asked(policy, evidence, given.action)
+    judged = judged_actions(policy, perception, rows)
+    scores = [_scores(policy, evidence, action, keywords) for _, action in judged]
+    context, graph = torch.stack([each[0] for each in scores]), torch.stack([each[1] for each in scores])
+    given_by = torch.stack([_given_by(policy, evidence, each, keywords) for each in judged])  # [actions, N, L]
+    probability = given_by.sum(dim=0)
+    shares = (graph - torch.logaddexp(context, graph)).exp()
+    from_graph = (given_by * shares).sum(dim=0) / probability.clamp_min(torch.finfo(probability.dtype).tiny)
+    likeliest = torch.stack([chance for chance, _ in judged]).argmax(dim=0)  # [N]
+    row = torch.arange(len(rows))
+    return KeywordSources(probability, from_graph, context[likeliest, row], graph[likeliest, row])
+
+
+JudgedAction = tuple[Tensor, Action]
+"""An action whose keywords were judged, and how much that counted in each row [N]."""
+
+
+def judged_actions(policy: PolicyNetwork | SetPolicy, perception: Perception, rows: Tensor) -> list[JudgedAction]:
+    """The action that was taken; where keywords are a set, under every category, as likely as it was held."""
+    action: Action = perception.conditions.action.select(rows)
+    if not isinstance(policy, SetPolicy) or perception.category is None:
+        return [(torch.ones(len(rows)), action)]
+    chances = perception.category[rows].exp()
+    every = torch.eye(chances.shape[1])
+    return [
+        (chances[:, number], Action(category.expand(len(rows), -1), action.keywords))
+        for number, category in enumerate(every)
+    ]
+
+
+def _scores(
+    policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: Action, keywords: Tensor
+) -> tuple[Tensor, Tensor]:
+    """What the context detector and the graph detector say of each keyword [N, L]."""
+    asked = _asked(policy, evidence, action)
     found = [detector(asked.states, asked.written, evidence) for detector in policy.detectors]
     nothing = torch.full(keywords.shape, -math.inf)
     generated = [_generated(each.generation, keywords) for each in found if each.generation is not None]
     copied = [_copied(each.copies, keywords) for each in found if each.copies is not None]
-    context, graph = (torch.stack([nothing, *scores]).logsumexp(dim=0) for scores in (generated, copied))
-    probability = _probability(policy, evidence, given.action, keywords)
-    return KeywordSources(probability, (graph - torch.logaddexp(context, graph)).exp())
+    return torch.stack([nothing, *generated]).logsumexp(dim=0), torch.stack([nothing, *copied]).logsumexp(dim=0)
 
 
-def _evidence(model: VRBot, state: Tensor, given: Conditions) -> PolicyEvidence:
+def evidence_of(model: VRBot, state: Tensor, given: Conditions) -> PolicyEvidence:
     """What the prior policy saw when it chose the action."""
     table = model.table()
     span = span_of(state, model.state_length, model.table.num_entities)
@@ -80,13 +117,22 @@ def _asked(policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: 
     return _Asked(states, Written.before_each(action.keywords))
 
 
-def _probability(
-    policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: Action, keywords: Tensor
+def keyword_probability(
+    policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, judged: Sequence[JudgedAction], keywords: Tensor
 ) -> Tensor:
+    """How probable each of the actions' keywords is where it stands [N, L]; `keywords` are their ids [N, L]."""
+    return torch.stack([_given_by(policy, evidence, each, keywords) for each in judged]).sum(dim=0)
+
+
+def _given_by(
+    policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, judged: JudgedAction, keywords: Tensor
+) -> Tensor:
+    """What one judged action gives to the keywords' probabilities [N, L]."""
+    chance, action = judged
     scores = policy.score_along(evidence, action).keywords
     if isinstance(scores, SetScores):
-        return scores.logits.sigmoid().gather(1, keywords)
-    return scores.log_probs.gather(-1, keywords.unsqueeze(-1)).squeeze(-1).exp()
+        return chance.unsqueeze(1) * scores.logits.sigmoid().gather(1, keywords)
+    return chance.unsqueeze(1) * scores.log_probs.gather(-1, keywords.unsqueeze(-1)).squeeze(-1).exp()
 
 
 def _generated(logits: Tensor, keywords: Tensor) -> Tensor:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from vrbot.agent.replies import limits_of, search
 from vrbot.baselines.catalogue import build_model
 from vrbot.config import DecodingSettings, recipe
 from vrbot.dialogue.batching import SessionBatch, collate
 from vrbot.dialogue.corpus import Corpus
+from vrbot.errors import ConfigError
 from vrbot.model.contract import DialogueModel
-from vrbot.nets.calibration import gemm_gflops, rate
+from vrbot.model.response_generator import ResponseGenerator
+from vrbot.nets.calibration import Stopwatch, gemm_gflops
+from vrbot.nets.prepared import Precision, int8_is_possible
 
 TURNS_TOGETHER = 32
 
 
-def measure_decoding(corpus: Path, recipe_name: str, model: str, steps: int, threads: int | None) -> dict[str, Any]:
+def measure_decoding(
+    corpus: Path, recipe_name: str, model: str, steps: int, threads: int | None, precision: Precision = "float32"
+) -> dict[str, Any]:
     """Turns per second for batches of 32 first turns, and seconds for one alone; replies run to the full length.
 
     Fresh weights end a reply at random; a fixed length of `max_length` words makes the figure comparable.
@@ -27,32 +32,49 @@ def measure_decoding(corpus: Path, recipe_name: str, model: str, steps: int, thr
     if threads is not None:
         torch.set_num_threads(threads)
     config, data = recipe(recipe_name), Corpus.open(corpus)
-    gflops = gemm_gflops()
     torch.manual_seed(0)
     network = build_model(model, config, data).eval()
+    if precision != "float32":
+        reply_in(network, precision)
     contract: DialogueModel = network  # type: ignore[assignment]
     split = data.split("train")
     groups = [list(range(i * TURNS_TOGETHER, (i + 1) * TURNS_TOGETHER)) for i in range(steps + 1)]
     batches = [collate(split, group, limits=limits_of(config.network)) for group in groups]
-    together = _seconds(contract, batches, TURNS_TOGETHER, config.decoding)
-    alone = _seconds(contract, batches, 1, config.decoding)
+    together = _time_replies(contract, batches, TURNS_TOGETHER, config.decoding)
+    alone = _time_replies(contract, batches, 1, config.decoding)
     return {
-        "gemm_gflops": round(gflops, 1),
+        "gemm_gflops": round(gemm_gflops(), 1),
         "threads": torch.get_num_threads(),
+        "precision": precision,
         "beam": config.decoding.beam,
         "reply_words": config.decoding.max_length,
-        "batch32": rate(TURNS_TOGETHER * steps, together, gflops),
-        "single": {"seconds_per_turn": round(alone / steps, 4)},
+        "batch32": together.rate(TURNS_TOGETHER * steps),
+        "single": {
+            "seconds_per_turn": round(alone.seconds / steps, 4),
+            "cpu_seconds_per_turn": round(alone.cpu_seconds / steps, 4),
+            "gflops": round(alone.gflops, 1),
+        },
     }
 
 
-def _seconds(model: DialogueModel, batches: list[SessionBatch], rows: int, decoding: DecodingSettings) -> float:
-    """Seconds for the first turns of all batches but the first."""
-    begun = 0.0
+def reply_in(network: nn.Module, precision: Precision) -> None:
+    """Sets how exactly a model's generator multiplies when it replies."""
+    generator = getattr(network, "generator", None)
+    if not isinstance(generator, ResponseGenerator):
+        raise ConfigError(f"{type(network).__name__} replies in float32 only, not in {precision}: leave it out")
+    if precision == "int8" and not int8_is_possible():
+        raise ConfigError("this build of torch has no int8 products; use --precision float32")
+    generator.reply_in(precision)
+
+
+def _time_replies(
+    model: DialogueModel, batches: list[SessionBatch], rows: int, decoding: DecodingSettings
+) -> Stopwatch:
+    """Times the first turns of all batches but the first."""
+    watch = Stopwatch()
     for i, batch in enumerate(batches):
-        if i == 1:
-            begun = time.perf_counter()
         inputs, layout = batch.inputs.rows(0, rows), batch.layout.first_turns(rows)
-        perception = model.perceive(inputs, layout)
-        search(model, perception, torch.arange(rows), decoding)
-    return time.perf_counter() - begun
+        with watch.running(counted=i > 0):
+            perception = model.perceive(inputs, layout)
+            search(model, perception, torch.arange(rows), decoding)
+    return watch

@@ -7,11 +7,24 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from vrbot.baselines.ccm import build_ccm
+from vrbot.baselines.damd import build_damd
+from vrbot.baselines.dual_flow import build_dual_flow
+from vrbot.baselines.hred import build_hred
+from vrbot.baselines.hred_bert import build_hred_bert
+from vrbot.baselines.labes import build_labes
+from vrbot.baselines.moss import build_moss
+from vrbot.baselines.nkd import build_nkd
+from vrbot.baselines.postks import build_postks
+from vrbot.baselines.sedst import build_sedst
 from vrbot.baselines.seq2seq import build_seq2seq
+from vrbot.baselines.transformer import build_transformer
+from vrbot.baselines.vhred import build_vhred
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.model.build import Assembly, World, build_vrbot, keyword_order, world_of
+from vrbot.objective.response_form import ResponseForm
 from vrbot.objective.variational import VariationalObjective
 
 Builder = Callable[[Config, World], nn.Module]
@@ -19,11 +32,12 @@ Builder = Callable[[Config, World], nn.Module]
 
 @dataclass(frozen=True)
 class Entry:
-    """A system: its idea in a sentence, the labels it can use, and how to build it."""
+    """A system: its idea in a sentence, the labels it can use, and how to build it (and from what)."""
 
     idea: str
     labels: tuple[str, ...]
     build: Builder
+    needs_encoder: bool = False  # the folder `pretrained.directory`
 
 
 def _vrbot(assembly: Assembly, changes: Mapping[str, object] | None = None) -> Builder:
@@ -33,7 +47,12 @@ def _vrbot(assembly: Assembly, changes: Mapping[str, object] | None = None) -> B
             config,
             world,
             assembly,
-            VariationalObjective(config.objective, keyword_order(config, world), assembly.labels),
+            VariationalObjective(
+                config.objective,
+                keyword_order(config, world),
+                assembly.labels,
+                ResponseForm.of(world.words, world.entity_types),
+            ),
         )
 
     return build
@@ -71,7 +90,46 @@ CATALOGUE: Mapping[str, Entry] = {
         STATE_AND_ACTION,
         _vrbot(Assembly(), {"objective.bound": "joint"}),
     ),
+    "vrbot-bert": Entry(
+        "VRBot whose words are read by a pretrained encoder",
+        STATE_AND_ACTION,
+        _vrbot(Assembly(pretrained=True)),
+        needs_encoder=True,
+    ),
     "seq2seq": Entry("sequence to sequence with attention and copying over the last two utterances", (), build_seq2seq),
+    "hred": Entry("words to utterances, utterances to a dialogue, the dialogue to a reply", (), build_hred),
+    "vhred": Entry("HRED with a Gaussian latent variable for every reply", (), build_vhred),
+    "hred-bert": Entry(
+        "a pretrained encoder predicts the entities to name next, HRED writes the reply with their words before it",
+        ("keywords",),
+        build_hred_bert,
+        needs_encoder=True,
+    ),
+    "postks": Entry(
+        "one fact around what was mentioned, selected by the response in training and by the context in use",
+        ("keywords",),
+        build_postks,
+    ),
+    "transformer": Entry("a Transformer over the last two utterances", (), build_transformer),
+    "ccm": Entry(
+        "words or tails of one-hop triples, by static and dynamic attention over the graphs of the context's entities",
+        (),
+        build_ccm,
+    ),
+    "nkd": Entry(
+        "facts of the dialogue's entities, matched and spread over the graph; words or entities, none named twice",
+        ("keywords",),
+        build_nkd,
+    ),
+    "dual-flow": Entry(
+        "a flow of entities and a flow of acts over the dialogue, each reading the other, predict what is said next",
+        ("category", "keywords"),
+        build_dual_flow,
+    ),
+    "sedst": Entry("a state that flows on as distributions, never sampled", ("state",), build_sedst),
+    "labes": Entry("a discrete state, sampled, with straight-through gradients", ("state",), build_labes),
+    "moss": Entry("chained decoders, each taught by the labels a turn has", STATE_AND_ACTION, build_moss),
+    "damd": Entry("chained decoders fed known spans; labelled turns only", STATE_AND_ACTION, build_damd),
 }
 
 

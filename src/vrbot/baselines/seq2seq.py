@@ -13,8 +13,7 @@ from vrbot.config import Config
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.session import CATEGORIES
-from vrbot.dialogue.vocabulary import PAD
-from vrbot.model.build import CATEGORY_SIZE, World, build_generator
+from vrbot.model.build import CATEGORY_SIZE, World, build_generator, build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.policy_network import Action
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
@@ -89,8 +88,7 @@ def _empty_span(context: Encoded, num_entities: int) -> Span:
 def build_seq2seq(config: Config, world: World) -> Seq2Seq:
     """With the sizes every other system has."""
     size, hidden = config.network.embedding_size, config.network.hidden_size
-    words = nn.Embedding(world.num_words, size, padding_idx=PAD)
-    nn.init.normal_(words.weight, std=size**-0.5)
+    words = build_words(config, world)
     return Seq2Seq(
         words,
         BidirectionalEncoder(size, hidden),

@@ -7,6 +7,7 @@ Example:
 
 from __future__ import annotations
 
+import enum
 import json
 import resource
 import time
@@ -18,6 +19,14 @@ import typer
 from vrbot.cli.printing import say, say_json
 
 bench = typer.Typer(no_args_is_help=True, help=__doc__)
+
+
+class Exactness(enum.StrEnum):
+    """How exactly replies are computed."""
+
+    FLOAT32 = "float32"
+    INT8 = "int8"
+
 
 CorpusOption = Annotated[Path, typer.Option(help="The prepared corpus.")]
 RecipeOption = Annotated[str, typer.Option(help="small or paper.")]
@@ -53,6 +62,7 @@ def bench_decode(
     model: Annotated[str, typer.Option(help="Which model.")] = "vrbot",
     steps: StepsOption = 3,
     threads: ThreadsOption = None,
+    precision: Annotated[Exactness, typer.Option(help="Of the generator's products.")] = Exactness.FLOAT32,
     json_file: JsonOption = None,
 ) -> None:
     """Turns per second of replying with beam 5: 32 turns together, and one turn alone.
@@ -63,7 +73,7 @@ def bench_decode(
     """
     from vrbot.agent.speed import measure_decoding
 
-    _report(measure_decoding(corpus, recipe, model, steps, threads), json_file)
+    _report(measure_decoding(corpus, recipe, model, steps, threads, precision.value), json_file)
 
 
 def _report(figures: dict[str, Any], json_file: Path | None) -> None:

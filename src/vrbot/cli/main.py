@@ -26,11 +26,18 @@ VERBS = {
     "train": "vrbot.cli.train:train",
     "evaluate": "vrbot.cli.evaluate:evaluate",
     "compare": "vrbot.cli.compare:compare",
+    "humaneval": "vrbot.cli.humaneval:humaneval",
+    "experiment": "vrbot.cli.experiment:experiment",
     "probe": "vrbot.cli.probe:probe",
+    "explain": "vrbot.cli.explain:explain",
     "bench": "vrbot.cli.bench:bench",
     "chat": "vrbot.cli.chat:chat",
     "demo": "vrbot.cli.demo:demo",
     "models": "vrbot.cli.models:models",
+    "users": "vrbot.cli.users:users",
+    "audit": "vrbot.cli.audit:audit",
+    "backup": "vrbot.cli.backup:backup",
+    "restore": "vrbot.cli.backup:restore",
     "doctor": "vrbot.cli.doctor:doctor",
 }
 """Verb -> `module:name` of a function, or of a `typer.Typer` whose commands are the verb's own verbs."""

@@ -21,7 +21,7 @@ class ModelSummary:
     name: str
     idea: str
     labels: tuple[str, ...]
-    parameters: int
+    parameters: int | None  # None where they depend on an encoder that nobody named
 
 
 def models(
@@ -61,12 +61,13 @@ def summaries(recipe_name: str, corpus: Path | None) -> list[ModelSummary]:
         relations = tuple(f"relation {number}" for number in range(RELATIONS))
         graph = Graph.from_triples([], ENTITIES, relations)
         counts, rarity = torch.zeros(ENTITIES, dtype=torch.long), torch.zeros(NGRAM_BUCKETS)
-        world = World(WORDS, torch.arange(ENTITIES), graph, counts, rarity)
+        world = World(WORDS, torch.arange(ENTITIES), graph, counts, rarity, torch.full((WORDS, 1), -1))
     else:
         world = world_of(Corpus.open(corpus))
     found = []
     for name, entry in CATALOGUE.items():
-        model = entry.build(config, world)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
+        without_encoder = entry.needs_encoder and config.pretrained.directory is None
+        model = None if without_encoder else entry.build(config, world)
+        parameters = None if model is None else sum(parameter.numel() for parameter in model.parameters())
         found.append(ModelSummary(name, entry.idea, entry.labels, parameters))
     return found

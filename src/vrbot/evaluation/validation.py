@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import torch
 
-from vrbot.agent.calibration import calibrate_none
+from vrbot.agent.calibration import calibrate
 from vrbot.agent.replies import limits_of
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.evaluation.measuring import has_action, measure_model
 from vrbot.evaluation.scorecard import Options, Resources, measure
-from vrbot.model.vrbot import VRBot
 
 Validate = Callable[[torch.nn.Module], Mapping[str, float | None]]
 
@@ -45,8 +44,8 @@ def build_validation(
 
     def validate(model: torch.nn.Module) -> dict[str, float | None]:
         model.eval()
-        if isinstance(model, VRBot) and has_action(model):
-            calibrate_none(model, corpus.split(split_name), limits_of(config.network))
+        if has_action(model):
+            calibrate(model, corpus.split(split_name), limits_of(config.network))
         measured = measure_model(model, corpus, split_name, config, greedy, chosen)
         scores = measure(measured.turns, Options(), Resources())
         found = {name: scores[name].value for name in WATCHED}

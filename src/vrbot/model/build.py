@@ -15,7 +15,8 @@ from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.dialogue.splits import Split
-from vrbot.dialogue.vocabulary import BOS, PAD
+from vrbot.dialogue.vocabulary import BOS, PAD, Vocabulary
+from vrbot.errors import ConfigError
 from vrbot.knowledge.graph import Graph
 from vrbot.knowledge.retrieval import SubgraphRetriever
 from vrbot.model.action_classifier import ActionClassifier
@@ -39,6 +40,8 @@ from vrbot.model.subgraphs import SubgraphEncoder
 from vrbot.model.vrbot import VRBot
 from vrbot.nets.bags import CharacterBag, EntityBag, ngram_buckets
 from vrbot.nets.encoders import BidirectionalEncoder
+from vrbot.nets.initial_vectors import begin_with_encoder
+from vrbot.nets.pretrained import ContextualWords, open_reader
 
 CATEGORY_SIZE = 32
 NGRAM_BUCKETS = 1 << 15
@@ -54,7 +57,10 @@ class World:
     graph: Graph
     entity_counts: Tensor  # [E]
     rarity: Tensor  # [buckets] of character n-grams
-    num_responses: int = 0  # only fresh weights ask for it
+    meanings: Tensor  # [V, K] the entities a word stands for, -1 where there is none
+    num_responses: int = 0  # this and what follows is asked for by training only
+    words: tuple[str, ...] = ()  # [V]
+    entity_types: tuple[str, ...] = ()  # [E]
 
     @property
     def num_entities(self) -> int:
@@ -81,8 +87,20 @@ def world_of(corpus: Corpus) -> World:
         corpus.graph,
         _count_response_entities(split, len(corpus.inventory.names)),
         _count_ngrams(split),
+        meanings_of(corpus.vocabulary),
         split.num_turns,
+        tuple(corpus.vocabulary.words),
+        corpus.inventory.types,
     )
+
+
+def meanings_of(vocabulary: Vocabulary) -> Tensor:
+    """The entities each word stands for [V, K], -1 after the last."""
+    most = max((len(entities) for entities in vocabulary.word_entities.values()), default=1)
+    meanings = torch.full((len(vocabulary), most), -1)
+    for word, entities in vocabulary.word_entities.items():
+        meanings[word, : len(entities)] = torch.tensor(entities)
+    return meanings
 
 
 def _count_response_entities(split: Split, num_entities: int) -> Tensor:
@@ -113,6 +131,7 @@ class Assembly:
     action: bool = True
     graph: bool = True
     context: bool = True
+    pretrained: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -124,20 +143,19 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
     """A VRBot with the parts the assembly names."""
     network = config.network
     size, hidden = network.embedding_size, network.hidden_size
-    words = nn.Embedding(world.num_words, size, padding_idx=PAD)
-    nn.init.normal_(words.weight, std=size**-0.5)
+    words = build_words(config, world)
     categories = nn.Embedding(len(CATEGORIES), CATEGORY_SIZE)
     policy = _policy_builder(config, world, assembly, categories)
     return VRBot(
-        words=words,
+        words=build_heard_words(config, world, words) if assembly.pretrained else words,
         table=EntityTable(words, world.entity_words),
         categories=categories,
-        context_encoder=_context_encoder(config, world),
+        context_encoder=build_context_encoder(config, world),
         response_encoder=BidirectionalEncoder(size, hidden),
         state_reader=SpanReader(size, hidden),
         keyword_reader=SpanReader(size, hidden),
-        prior_tracker=_tracker(config, (hidden, hidden)) if assembly.state else MentionTracker(),
-        inference_tracker=_tracker(config, (hidden, hidden, hidden)) if assembly.state else MentionTracker(),
+        prior_tracker=build_tracker(config, (hidden, hidden)) if assembly.state else MentionTracker(),
+        inference_tracker=build_tracker(config, (hidden, hidden, hidden)) if assembly.state else MentionTracker(),
         subgraph_encoder=_subgraph_encoder(config, world) if assembly.graph and assembly.action else None,
         prior_policy=policy.prior(),
         inference_policy=policy.inference(),
@@ -150,13 +168,51 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
     )
 
 
+def build_words(config: Config, world: World) -> nn.Embedding:
+    """Vectors of the words, on the scale every system begins with; those of an encoder's sub-tokens if asked."""
+    size = config.network.embedding_size
+    words = nn.Embedding(world.num_words, size, padding_idx=PAD)
+    nn.init.normal_(words.weight, std=size**-0.5)
+    if config.network.embeddings_from is not None:
+        begin_with_encoder(words, config.network.embeddings_from, world.words)
+    return words
+
+
+def build_heard_words(config: Config, world: World, words: nn.Embedding) -> ContextualWords:
+    """Vectors of words in their context: their own and those of the pretrained encoder."""
+    settings = config.pretrained
+    if settings.directory is None:
+        raise ConfigError(
+            "this model reads with a pretrained encoder: name its folder, --set pretrained.directory=FOLDER"
+        )
+    reader = open_reader(
+        settings.directory,
+        world.words,
+        layers=settings.layers,
+        freeze=settings.freeze,
+        learning_rate_factor=settings.learning_rate_factor,
+        cache_bytes=settings.cache_megabytes * 1_000_000,
+    )
+    return ContextualWords(words, reader, config.network.dropout)
+
+
 def build_generator(config: Config, world: World, words: nn.Embedding) -> ResponseGenerator:
     network = config.network
     cell = (ReadingsFed if network.readings == "fed" else ReadingsLate)(network.embedding_size, network.hidden_size)
-    return ResponseGenerator(words, world.entity_words, CATEGORY_SIZE, network.hidden_size, network.dropout, BOS, cell)
+    return ResponseGenerator(
+        words,
+        world.entity_words,
+        CATEGORY_SIZE,
+        network.hidden_size,
+        network.dropout,
+        BOS,
+        cell,
+        world.meanings,
+        coverage=network.coverage,
+    )
 
 
-def _context_encoder(config: Config, world: World) -> nn.Module:
+def build_context_encoder(config: Config, world: World) -> nn.Module:
     network = config.network
     if network.memory == "carried":
         return CarriedContextEncoder(network.embedding_size, network.hidden_size)
@@ -164,12 +220,13 @@ def _context_encoder(config: Config, world: World) -> nn.Module:
         network.embedding_size,
         network.hidden_size,
         network.dropout,
-        CharacterBag(world.rarity, BAG_SIZE),
+        CharacterBag(world.rarity, BAG_SIZE, network.ngram_dropout),
         EntityBag(world.num_entities, BAG_SIZE),
+        network.word_dropout,
     )
 
 
-def _tracker(config: Config, evidence_sizes: tuple[int, ...]) -> StateTracker:
+def build_tracker(config: Config, evidence_sizes: tuple[int, ...]) -> StateTracker:
     settings = config.tracker
     return StateTracker(
         config.network.embedding_size,

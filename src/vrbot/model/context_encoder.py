@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from vrbot.dialogue.batching import TurnInputs, TurnLayout
 from vrbot.nets.attention import AdditiveAttention
 from vrbot.nets.bags import CharacterBag, EntityBag
-from vrbot.nets.encoders import BidirectionalEncoder, Encoded
+from vrbot.nets.encoders import BidirectionalEncoder, Encoded, padded
 
 Context = Encoded
 """`tokens` is H_t, `summary` is h^c_t."""
@@ -41,10 +41,11 @@ class CarriedContextEncoder(nn.Module):
         sizes = layout.turn_sizes
         for now, lengths in zip(embedded.split(sizes), inputs.context_lengths.split(sizes), strict=True):
             begin = None if carried is None else carried[: len(now)]
-            read = self.encoder(now, lengths, begin)
+            longest = int(lengths.max()) if len(lengths) else 0
+            read = self.encoder(now[:, :longest], lengths, begin)
             summary = self.attention(read.summary, read.tokens, read.mask)
             carried = summary.detach()
-            parts.append(Encoded(read.tokens, read.mask, summary))
+            parts.append(Encoded(*padded(read, embedded.shape[1]), summary))
         return Encoded(*(torch.cat([getattr(p, name) for p in parts]) for name in ("tokens", "mask", "summary")))
 
 
@@ -52,11 +53,18 @@ class SessionContextEncoder(nn.Module):
     """All turns are read at once; what was said before reaches a turn's summary in two ways, both with gradient.
 
     A second GRU runs over the turns' vectors; and bags of characters and of entities (told apart by speaker) add up
-    along the session, so that the summary knows the whole history however long it is.
+    along the session, so that the summary knows the whole history however long it is. In training a share of the
+    words (`word_dropout`) is not read.
     """
 
     def __init__(
-        self, embedding_size: int, hidden_size: int, dropout: float, characters: CharacterBag, entities: EntityBag
+        self,
+        embedding_size: int,
+        hidden_size: int,
+        dropout: float,
+        characters: CharacterBag,
+        entities: EntityBag,
+        word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.encoder = BidirectionalEncoder(embedding_size, hidden_size)
@@ -65,10 +73,10 @@ class SessionContextEncoder(nn.Module):
         bags = characters.size + entities.size
         self.session = nn.GRUCell(2 * hidden_size + bags, hidden_size)
         self.combine = nn.Linear(3 * hidden_size + 2 * bags, hidden_size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout, self.word_dropout = nn.Dropout(dropout), nn.Dropout1d(word_dropout)
 
     def forward(self, embedded: Tensor, inputs: TurnInputs, layout: TurnLayout) -> Context:
-        read = self.encoder(embedded, inputs.context_lengths)
+        read = self.encoder(self.word_dropout(embedded), inputs.context_lengths)
         attended = self.attention(read.summary, read.tokens, read.mask)
         highest = read.tokens.masked_fill(~read.mask.unsqueeze(-1), -2.0).amax(dim=1)  # two states added are above -2
         bags = torch.cat(

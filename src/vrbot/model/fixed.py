@@ -68,6 +68,9 @@ class SilentPolicy(nn.Module):
         action = Action(category, span_of(nothing, length, num_entities))
         return WrittenAction(self.score_along(evidence, action), action)
 
+    def decide(self, evidence: PolicyEvidence, length: int, choose_keyword: Choose) -> WrittenAction:
+        return self.write(evidence, length, choose_keyword, choose_keyword)
+
     def score_along(self, evidence: PolicyEvidence, action: Action) -> ActionScores:
         uniform = torch.full_like(action.category, -math.log(self.num_categories))
         return ActionScores(uniform, SpanScores(certain(action.keywords)))

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from vrbot.model.action_classifier import ActionClassifier
 from vrbot.model.detectors import PolicyEvidence
 from vrbot.model.keyword_scores import KeywordScores, SpanScores
-from vrbot.model.spans import Choose, Clamp, Span, SpanWriter, Written
+from vrbot.model.spans import Choose, Clamp, Span, SpanWriter, Written, one_hot_choice
 from vrbot.nets.attention import AdditiveAttention
-from vrbot.nets.copying import merge_copies
+from vrbot.nets.symbol_scores import symbol_log_probs
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +141,10 @@ class PolicyNetwork(nn.Module):
             lambda states, written: self._score(states, written, evidence),
         )
 
+    def decide(self, evidence: PolicyEvidence, length: int, choose_keyword: Choose) -> WrittenAction:
+        """The action to take: the likeliest category, then keywords given it."""
+        return self.write(evidence, length, one_hot_choice, choose_keyword)
+
     def write(
         self,
         evidence: PolicyEvidence,
@@ -180,7 +184,6 @@ class PolicyNetwork(nn.Module):
             left = torch.stack([(copy.scores > -math.inf).any(dim=-1) for copy in copies]).any(dim=0)
             ending = torch.where(left.unsqueeze(-1), ending + self.ending_bias, ending)
         generation = torch.cat((entities, ending), dim=-1)
-        if not copies:
-            return generation.log_softmax(dim=-1)
-        scores = torch.cat([copy.scores for copy in copies], dim=-1)
-        return merge_copies(generation, scores, torch.cat([copy.entities for copy in copies], dim=-1))
+        scores = torch.cat([copy.scores for copy in copies], dim=-1) if copies else states[..., :0]
+        slots = [copy.entities for copy in copies] or [written.ended[:, :0].long()]
+        return symbol_log_probs(generation, scores, torch.cat(slots, dim=-1), None, written.ended)

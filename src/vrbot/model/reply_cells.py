@@ -5,13 +5,18 @@ Letters: N rows, R response positions, Q hypotheses per item, D embedding size, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from vrbot.nets.attention import DotAttention, Memory
+from vrbot.nets.attention import DotAttention, Memory, read_scored
+from vrbot.nets.prepared import Prepared, Projection
+from vrbot.nets.reading_gru import read_along
+from vrbot.nets.recurrence import GateParts, gru_along, gru_step, pack, spread
 
 NUM_READINGS = 3
 """Context, state and action."""
@@ -34,35 +39,48 @@ class ReadingsFed(nn.Module):
         self.gates_of_word = nn.Linear(embedding_size, 3 * hidden_size, bias=False)
         self.gates_of_readings = nn.Linear(NUM_READINGS * hidden_size, 3 * hidden_size)
         self.gates_of_hidden = nn.Linear(hidden_size, 3 * hidden_size)
+        self._from_hidden, self._from_input = Prepared(_state_products), Prepared(_input_products)
 
+    @torch.no_grad()
     def advance(self, hidden: Tensor, word: Tensor, readings: Sequence[Memory]) -> Advanced:
-        """One step for rows that stand side by side per item; words [rows, D]."""
-        hidden = self._step(hidden, self.gates_of_word(word), readings)
+        """One step, without gradient, for rows that stand side by side per item; words [rows, D]."""
+        size, count, of_hidden, of_read = hidden.shape[1], NUM_READINGS, self.gates_of_hidden, self.gates_of_readings
+        attended = [weight for each in self.attentions for weight in each.parameters()]
+        told = self._from_hidden.of(of_hidden.weight, of_hidden.bias, *attended)(hidden)  # [rows, 3H + MH + M]
+        by_item = told.unflatten(0, (len(readings[0].mask), -1))  # [items, Q, .]
+        read = []
+        for i, memory in enumerate(readings):
+            query = by_item[..., (3 + i) * size : (4 + i) * size]
+            read.append(read_scored(query, by_item[..., i - count, None], memory).flatten(0, 1))
+        gates = self._from_input.of(self.gates_of_word.weight, of_read.weight, of_read.bias)(
+            torch.cat((word, *read), dim=1)
+        )
+        now = GateParts.of(gates, size, [len(gates)])[0]
+        now.step(told[:, : 2 * size], told[:, 2 * size : 3 * size])
+        hidden = torch.lerp(now.candidate, hidden, now.update)
         return Advanced(hidden, hidden)
 
     def along(self, hidden: Tensor, words: Tensor, lengths: Tensor, readings: Sequence[Memory]) -> Tensor:
         """Output vectors [N, R, H] along given words [N, R, D]; rows stand longest first."""
-        gates = self.gates_of_word(words).unbind(dim=1)
-        ends = (lengths[None, :] > torch.arange(words.shape[1], device=lengths.device)[:, None]).sum(dim=1).tolist()
-        states: list[Tensor] = []
-        rows = len(words)
-        for position, active in enumerate(ends):
-            if active <= 0.8 * rows:  # the memories are cut a few times only: each cut costs a copy in the gradient
-                rows = active
-                readings = [memory.select(slice(0, rows)) for memory in readings]
-                hidden = hidden[:rows]
-            hidden = self._step(hidden, gates[position][:rows], readings)
-            states.append(nn.functional.pad(hidden, (0, 0, 0, len(words) - rows)))
-        return torch.stack(states, dim=1)
+        packing = pack(lengths, words.shape[1])
+        layers = (self.gates_of_word, self.gates_of_readings, self.gates_of_hidden)
+        attentions = cast("list[DotAttention]", list(self.attentions))
+        states = read_along(attentions, layers, words.flatten(0, 1)[packing.flat], hidden, packing.sizes, readings)
+        return spread(states, packing, words.shape[:2])
 
-    def _step(self, hidden: Tensor, word_gates: Tensor, readings: Sequence[Memory]) -> Tensor:
-        read = self.gates_of_readings(read_all(self.attentions, hidden, readings))
-        from_input = (word_gates + read).chunk(3, dim=-1)
-        from_hidden = self.gates_of_hidden(hidden).chunk(3, dim=-1)
-        reset = torch.sigmoid(from_input[0] + from_hidden[0])
-        update = torch.sigmoid(from_input[1] + from_hidden[1])
-        candidate = torch.tanh(from_input[2] + reset * from_hidden[2])
-        return torch.lerp(candidate, hidden, update)
+
+def _state_products(weight: Tensor, bias: Tensor, *attended: Tensor) -> Projection:
+    """All products with the last state at once: its part of the gates, the queries, and the null slots' scores."""
+    scale = 1 / math.sqrt(weight.shape[1])
+    nulls, queries = attended[::2], [query * scale for query in attended[1::2]]
+    of_nulls = torch.stack([null @ query for null, query in zip(nulls, queries, strict=True)])
+    joined = torch.cat((weight, *queries, of_nulls))
+    return Projection(joined, nn.functional.pad(bias, (0, len(joined) - len(bias))))
+
+
+def _input_products(of_word: Tensor, of_readings: Tensor, bias: Tensor) -> Projection:
+    """The word's and the readings' parts of the gates together."""
+    return Projection(torch.cat((of_word, of_readings), dim=1), bias)
 
 
 class ReadingsLate(nn.Module):
@@ -75,12 +93,13 @@ class ReadingsLate(nn.Module):
         self.combine = nn.Linear((NUM_READINGS + 1) * hidden_size, hidden_size)
 
     def advance(self, hidden: Tensor, word: Tensor, readings: Sequence[Memory]) -> Advanced:
-        states, _ = self.gru(word.unsqueeze(1), hidden.unsqueeze(0))
-        hidden = states.squeeze(1)
+        hidden = gru_step(self.gru, word, hidden)
         return Advanced(hidden, self._combined(hidden, read_all(self.attentions, hidden, readings)))
 
     def along(self, hidden: Tensor, words: Tensor, lengths: Tensor, readings: Sequence[Memory]) -> Tensor:
-        states, _ = self.gru(words, hidden.unsqueeze(0))
+        packing = pack(lengths, words.shape[1])
+        states = gru_along(self.gru, words.flatten(0, 1)[packing.flat], packing.sizes, hidden)
+        states = spread(states, packing, words.shape[:2])
         read = [attention.read(states, memory) for attention, memory in zip(self.attentions, readings, strict=True)]  # type: ignore[operator]
         return self._combined(states, torch.cat(read, dim=-1))
 

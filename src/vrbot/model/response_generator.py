@@ -6,7 +6,9 @@ Letters: N rows, R response positions, P real positions of all rows, J slots to 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +16,16 @@ from torch import Tensor, nn
 from vrbot.model.context_encoder import Context
 from vrbot.model.policy_network import Action
 from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
+from vrbot.model.reply_sources import ReplySources, blocks_of
 from vrbot.model.spans import Span
 from vrbot.nets.attention import Memory
-from vrbot.nets.copying import merge_copies_in_place, target_log_prob
+from vrbot.nets.copying import merge_copies_in_place, same_ids, target_log_prob
 from vrbot.nets.encoders import Encoded
+from vrbot.nets.prepared import Precision, Prepared, Projection, RoundedProjection
 from vrbot.nets.vocabulary_scores import target_and_total
 
-ROWS_AT_ONCE = 96
+ROWS_COPYING = 16
+"""How many rows look for words to copy at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,38 +63,60 @@ class Conditions:
 
 @dataclass(frozen=True, eq=False)
 class ReplyMemory:
-    """Everything a decoder reads again at each step, with keys projected once."""
+    """Everything a decoder reads again at each step."""
 
     readings: tuple[Memory, ...]
-    copy_vectors: Tensor  # [N, J, H]
     copy_mask: Tensor  # [N, J]
     copy_words: Tensor  # [N, J]
+    keywords: Tensor  # [N, L] entity ids
 
-    def select(self, rows: Tensor) -> ReplyMemory:
+    def select(self, rows: Tensor | slice) -> ReplyMemory:
         return ReplyMemory(
             tuple(memory.select(rows) for memory in self.readings),
-            self.copy_vectors[rows],
             self.copy_mask[rows],
             self.copy_words[rows],
+            self.keywords[rows],
         )
+
+    @cached_property
+    def same_words(self) -> Tensor:
+        """Which slots hold the same word [N, J, J]."""
+        return same_ids(self.copy_words)
+
+    @property
+    def copy_vectors(self) -> Tensor:
+        """The vectors of all slots that can be copied [N, J, H]."""
+        return torch.cat([memory.values for memory in self.readings], dim=1)
+
+    def left(self, named: Tensor) -> tuple[Memory, ...]:
+        """The readings when these keywords have been named [N, Q, L]: only what is left of them is read."""
+        *others, keywords = self.readings
+        return (*others, Memory(keywords.values, keywords.mask.unsqueeze(1) & ~named))
 
 
 @dataclass(frozen=True, eq=False)
 class DecoderState:
-    """One row per hypothesis: the hidden state [R, H]; the memory is kept once per item."""
+    """One row per hypothesis: the hidden state [R, H], the keywords named so far [R, L]; the memory once per item."""
 
     hidden: Tensor
+    named: Tensor
     memory: ReplyMemory
 
     def select(self, rows: Tensor, items: Tensor | None) -> DecoderState:
-        return DecoderState(self.hidden[rows], self.memory if items is None else self.memory.select(items))
+        memory = self.memory if items is None else self.memory.select(items)
+        return DecoderState(self.hidden[rows], self.named[rows], memory)
 
 
 class ResponseGenerator(nn.Module):
-    """A GRU decoder whose output words share their vectors with the input words."""
+    """A GRU decoder whose output words share their vectors with the input words.
+
+    With `coverage` it reads only those action keywords that it has not named yet, by any of their surface forms
+    (`meanings` [V, K], -1 where a word means nothing): so it learns to name all, each once, and then to stop.
+    """
 
     entity_words: Tensor
     word_entity: Tensor
+    meanings: Tensor
 
     def __init__(
         self,
@@ -100,45 +127,85 @@ class ResponseGenerator(nn.Module):
         dropout: float,
         bos: int,
         cell: ReadingsFed | ReadingsLate,
+        meanings: Tensor,
+        *,
+        coverage: bool,
     ) -> None:
         super().__init__()
-        self.words, self.bos, self.cell = words, bos, cell
+        self.words, self.bos, self.cell, self.coverage = words, bos, cell, coverage
         self.begin = nn.Linear(3 * hidden_size + category_size, hidden_size)
         self.output = nn.Linear(hidden_size, words.embedding_dim)
         self.output_bias = nn.Parameter(torch.zeros(words.num_embeddings))
         self.copy_query = nn.Linear(hidden_size, hidden_size, bias=False)
         self.dropout = nn.Dropout(dropout)
+        self.reply_in("float32")
         self.register_buffer("entity_words", entity_words.long(), persistent=False)
         word_entity = torch.full((words.num_embeddings,), len(entity_words))
         word_entity[entity_words.long()] = torch.arange(len(entity_words))
         self.register_buffer("word_entity", word_entity, persistent=False)
+        self.register_buffer("meanings", meanings, persistent=False)
+
+    def reply_in(self, precision: Precision) -> None:
+        """How exactly `step` multiplies by the words' vectors; training and scoring are always in float32."""
+        self.precision = precision
+        self._projection: Prepared[Projection | RoundedProjection]
+        self._projection = Prepared(Projection if precision == "float32" else RoundedProjection)
 
     def initial(self, given: Conditions, categories: Tensor) -> DecoderState:
         """b^R_0 = W_d [h^c; h^S; e^{A^c}; h^{A^k}], and the memories; categories are vectors [N, D]."""
+        response = given.context_words.new_zeros(len(given.context_words), 0)
+        return self._begin(self.sources(given, response), categories)
+
+    def _begin(self, given: ReplySources, categories: Tensor) -> DecoderState:
         parts = (given.context.summary, given.state_read.summary, categories, given.keywords_read.summary)
-        return DecoderState(torch.tanh(self.begin(torch.cat(parts, dim=-1))), self._memory(given))
+        memory = _memory(given)
+        nothing = torch.zeros_like(memory.keywords, dtype=torch.bool)
+        return DecoderState(torch.tanh(self.begin(torch.cat(parts, dim=-1))), nothing, memory)
 
     def log_prob(self, given: Conditions, categories: Tensor, response: Tensor, lengths: Tensor) -> Tensor:
-        """Log p(R | ...) of each row [N], in nats; rows without a response give 0.
+        """Log p(R | ...) of each row [N], in nats; rows without a response give 0."""
+        return self.log_prob_of(self.sources(given, response), categories, response, lengths)
 
-        Rows are taken longest first, a block at a time, so that little padding is computed.
+    def log_prob_of(self, given: ReplySources, categories: Tensor, response: Tensor, lengths: Tensor) -> Tensor:
+        """The same from sources that know the responses.
+
+        Rows are taken in blocks of about the same context length, longest response first, so that little padding is
+        computed.
         """
-        order = lengths.argsort(descending=True, stable=True)[: int((lengths > 0).sum())]
         total = torch.zeros(len(lengths), device=response.device)
-        for rows in order.split(ROWS_AT_ONCE) if len(order) else ():
+        blocks = blocks_of(lengths, given.context.mask.sum(dim=1)[given.rows])
+        for rows, block in zip(blocks, given.in_blocks(blocks), strict=True):
             words = response[rows, : int(lengths[rows[0]])]
-            per_word, row = self._word_log_probs(given.select(rows), categories[rows], words, lengths[rows])
+            per_word, row = self._word_log_probs(block, categories[rows], words, lengths[rows])
             total = total.index_add(0, rows[row], per_word)
         return total
 
+    def sources(self, given: Conditions, response: Tensor) -> ReplySources:
+        """The conditions as far as scoring these responses [N, R] needs them."""
+        spans = (given.state, given.action.keywords)
+        words = [self.entity_words[span.ids.clamp_max(len(self.entity_words) - 1)] for span in spans]
+        return ReplySources(
+            given.context_words,
+            given.context,
+            torch.arange(len(response), device=response.device),
+            given.state_read,
+            given.keywords_read,
+            torch.cat(words, dim=1),
+            given.action.keywords.ids,
+            self._span_match(response, spans),
+        )
+
     def _word_log_probs(
-        self, given: Conditions, categories: Tensor, response: Tensor, lengths: Tensor
+        self, given: ReplySources, categories: Tensor, response: Tensor, lengths: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Log probability of every real word [P], and the row it stands in [P]."""
-        start = self.initial(given, categories)
+        start = self._begin(given, categories)
         first = torch.full_like(response[:, :1], self.bos)
-        fed = self.dropout(self.words(torch.cat((first, response[:, :-1]), dim=1)))
-        outputs = self.cell.along(start.hidden, fed, lengths, start.memory.readings)  # [N, R, H]
+        before = torch.cat((first, response[:, :-1]), dim=1)
+        readings = start.memory.readings
+        if self.coverage:
+            readings = start.memory.left(self._names(before, start.memory.keywords).cumsum(dim=1) > 0)
+        outputs = self.cell.along(start.hidden, self.dropout(self.words(before)), lengths, readings)  # [N, R, H]
         there = torch.arange(response.shape[1], device=response.device) < lengths.unsqueeze(1)
         row, step = there.nonzero(as_tuple=True)
         return self._target_log_probs(outputs, row, step, response, given, start.memory), row
@@ -146,46 +213,67 @@ class ResponseGenerator(nn.Module):
     @torch.no_grad()
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Log probabilities of the next word [R, V] after the tokens [R]; several rows per item are side by side."""
-        items = len(state.memory.copy_mask)
-        advanced = self.cell.advance(state.hidden, self.words(tokens), state.memory.readings)
-        generation = nn.functional.linear(self.output(advanced.output), self.words.weight, self.output_bias)
+        items, readings, named = len(state.memory.copy_mask), state.memory.readings, state.named
+        if self.coverage:
+            said = self._names(tokens.unflatten(0, (items, -1)), state.memory.keywords)
+            named = named | said.flatten(0, 1)
+            readings = state.memory.left(named.unflatten(0, (items, -1)))
+        advanced = self.cell.advance(state.hidden, self.words(tokens), readings)
+        generation = self._projection.of(self.words.weight, self.output_bias)(self.output(advanced.output))
         scores = self._copy_scores(advanced.output.unflatten(0, (items, -1)), state.memory)
-        log_probs = merge_copies_in_place(generation.unflatten(0, (items, -1)), scores, state.memory.copy_words)
-        return log_probs.flatten(0, 1), DecoderState(advanced.hidden, state.memory)
+        memory = state.memory
+        log_probs = merge_copies_in_place(
+            generation.unflatten(0, (items, -1)), scores, memory.copy_words, memory.same_words
+        )
+        return log_probs.flatten(0, 1), DecoderState(advanced.hidden, named, state.memory)
+
+    def _names(self, words: Tensor, keywords: Tensor) -> Tensor:
+        """Which of the keywords [N, L] each word [N, Q] names [N, Q, L]."""
+        meant = self.meanings[words]  # [N, Q, K]
+        return (meant.unsqueeze(-1) == keywords[:, None, None, :]).any(dim=2)
 
     def _target_log_probs(
-        self, outputs: Tensor, row: Tensor, step: Tensor, response: Tensor, given: Conditions, memory: ReplyMemory
+        self, outputs: Tensor, row: Tensor, step: Tensor, response: Tensor, given: ReplySources, memory: ReplyMemory
     ) -> Tensor:
         """Log probability of every real word [P]; only those positions are projected to the vocabulary."""
         target = response[row, step]  # [P]
         vectors = self.output(self.dropout(outputs[row, step]))
         target_logit, total = target_and_total(vectors, self.words.weight, self.output_bias, target)
-        scores = self._copy_scores(outputs, memory)[row, step]  # [P, J]
-        match = self._copy_match(response, given)[row, step]
-        return target_log_prob(target_logit, total, scores, match)
+        parts = []
+        for begin in range(0, len(outputs), ROWS_COPYING):  # rows stand longest first: little padding in each part
+            rows = slice(begin, begin + ROWS_COPYING)
+            here = (row >= begin) & (row < begin + ROWS_COPYING)
+            width = int(step[here].max()) + 1
+            index = row[here] - begin, step[here]
+            scores = self._copy_scores(outputs[rows, :width], memory.select(rows))[index]  # [p, J]
+            words = response[rows, :width].unsqueeze(-1)
+            in_context = (given.context_words[rows].unsqueeze(1) == words).to(scores.dtype)
+            match = torch.cat((in_context, given.match[rows, :width]), dim=-1)[index]
+            parts.append(target_log_prob(target_logit[here], total[here], scores, match))
+        return torch.cat(parts)
 
-    def _copy_match(self, response: Tensor, given: Conditions) -> Tensor:
-        """How far each slot holds each target word [N, R, J]; spans hold a word as far as their weights say."""
+    def _span_match(self, response: Tensor, spans: Sequence[Span]) -> Tensor:
+        """How far each span position holds each target word [N, R, L]: as far as its weights say."""
         entity = self.word_entity[response]  # [N, R]; E where the word is no entity, and no span holds that
-        is_entity = (entity < len(self.entity_words)).unsqueeze(-1)
-        parts = [(given.context_words.unsqueeze(1) == response.unsqueeze(-1)).float()]
-        for span in (given.state, given.action.keywords):
-            index = entity.unsqueeze(1).expand(-1, span.weights.shape[1], -1)
-            parts.append(span.weights.gather(2, index).transpose(1, 2) * is_entity)
-        return torch.cat(parts, dim=-1)
+        parts = [
+            span.weights.gather(2, entity.unsqueeze(1).expand(-1, span.weights.shape[1], -1)).transpose(1, 2)
+            for span in spans
+        ]
+        return torch.cat(parts, dim=-1) * (entity < len(self.entity_words)).unsqueeze(-1)
 
     def _copy_scores(self, states: Tensor, memory: ReplyMemory) -> Tensor:
         """h^W_j . b, [N, Q, H] -> [N, Q, J]."""
-        scores = torch.bmm(self.copy_query(states), memory.copy_vectors.transpose(1, 2))
+        query = self.copy_query(states)
+        scores = torch.cat([torch.bmm(query, part.values.transpose(1, 2)) for part in memory.readings], dim=-1)
         return scores.masked_fill(~memory.copy_mask.unsqueeze(1), -math.inf)
 
-    def _memory(self, given: Conditions) -> ReplyMemory:
-        parts = (given.context, given.state_read, given.keywords_read)
-        spans = (given.state, given.action.keywords)
-        words = [self.entity_words[span.ids.clamp_max(len(self.entity_words) - 1)] for span in spans]
-        return ReplyMemory(
-            tuple(Memory(part.tokens, part.mask) for part in parts),
-            torch.cat([part.tokens for part in parts], dim=1),
-            torch.cat([part.mask for part in parts], dim=1),
-            torch.cat((given.context_words, *words), dim=1),
-        )
+
+def _memory(given: ReplySources) -> ReplyMemory:
+    """Of sources whose rows have a context each."""
+    parts = (given.context, given.state_read, given.keywords_read)
+    return ReplyMemory(
+        tuple(Memory(part.tokens, part.mask) for part in parts),
+        torch.cat([part.mask for part in parts], dim=1),
+        torch.cat((given.context_words, given.span_words), dim=1),
+        given.keywords,
+    )

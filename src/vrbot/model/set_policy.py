@@ -17,7 +17,10 @@ from vrbot.model.action_classifier import ActionClassifier
 from vrbot.model.detectors import PolicyEvidence
 from vrbot.model.keyword_scores import IMPOSSIBLE, SetScores
 from vrbot.model.policy_network import Action, ActionClamp, ActionScores, WrittenAction
-from vrbot.model.spans import Choose, Span, Written
+from vrbot.model.spans import Choose, Span, Written, one_hot_choice
+
+LEAST = 1e-7
+"""No probability is nearer to 0 or 1 than this when logits are taken of it."""
 
 
 class SetPolicy(nn.Module):
@@ -47,7 +50,8 @@ class SetPolicy(nn.Module):
 
     def score_along(self, evidence: PolicyEvidence, action: Action) -> ActionScores:
         """How probable category and keywords are; the keywords given the action's category."""
-        return ActionScores(self.classify(evidence), SetScores(self._logits(evidence, action.category)))
+        logits = self._logits(evidence, action.category.unsqueeze(1)).squeeze(1)
+        return ActionScores(self.classify(evidence), SetScores(logits))
 
     def write(
         self,
@@ -62,27 +66,43 @@ class SetPolicy(nn.Module):
         category = choose_category(log_probs)
         if clamp is not None:
             category = torch.where(clamp.category_rows.unsqueeze(-1), clamp.category, category)
-        logits = self._logits(evidence, category)
+        logits = self._logits(evidence, category.unsqueeze(1)).squeeze(1)
         span = _likeliest(logits, choose_keyword, length)
         if clamp is not None:
             span = span.where(clamp.keywords.span, clamp.keywords.rows)
         return WrittenAction(ActionScores(log_probs, SetScores(logits)), Action(category, span))
 
-    def _logits(self, evidence: PolicyEvidence, category: Tensor) -> Tensor:
-        vectors = self.vectors.for_decoder(evidence)  # type: ignore[operator]
-        state = torch.tanh(self.begin(torch.cat((*vectors, category @ self.categories.weight), dim=-1))).unsqueeze(1)
-        nothing = Written.nothing(len(state), len(evidence.table), state.device)
-        logits = self.log_odds.expand(len(state), -1)
+    def decide(self, evidence: PolicyEvidence, length: int, choose_keyword: Choose) -> WrittenAction:
+        """The action to take: the likeliest category, and keywords judged under every category, as likely as it is.
+
+        In training the keywords are judged given the category of the response; the likeliest category alone, wrong
+        one time in three, would mislead them.
+        """
+        log_probs = self.classify(evidence)
+        every = torch.eye(log_probs.shape[1], device=log_probs.device).expand(len(log_probs), -1, -1)
+        named = self._logits(evidence, every).sigmoid()  # [N, C, E]
+        logits = torch.bmm(log_probs.exp().unsqueeze(1), named).squeeze(1).clamp(LEAST, 1 - LEAST).logit()
+        action = Action(one_hot_choice(log_probs), _likeliest(logits, choose_keyword, length))
+        return WrittenAction(ActionScores(log_probs, SetScores(logits)), action)
+
+    def _logits(self, evidence: PolicyEvidence, categories: Tensor) -> Tensor:
+        """Logits of all entities under each of Q categories, [N, Q, C] -> [N, Q, E]."""
+        count = categories.shape[1]
+        vectors = [vector.unsqueeze(1).expand(-1, count, -1) for vector in self.vectors.for_decoder(evidence)]  # type: ignore[operator]
+        states = torch.tanh(self.begin(torch.cat((*vectors, categories @ self.categories.weight), dim=-1)))
+        nothing = Written.nothing(len(states), len(evidence.table), states.device)
+        nothing = Written(nothing.used.expand(-1, count, -1), nothing.ended.expand(-1, count))
+        logits = self.log_odds.expand(*states.shape[:2], -1)
         offered = torch.zeros_like(logits)
         for detector in self.detectors:
-            found = detector(state, nothing, evidence)
+            found = detector(states, nothing, evidence)
             if found.generation is not None:
-                logits, offered = logits + found.generation.squeeze(1), torch.ones_like(offered)
+                logits, offered = logits + found.generation, torch.ones_like(offered)
             if found.copies is not None:
-                scores = found.copies.scores.squeeze(1)
+                scores, index = found.copies.scores, found.copies.entities.unsqueeze(1).expand(-1, count, -1)
                 absent = scores.isneginf()
-                logits = logits.scatter_add(1, found.copies.entities, scores.masked_fill(absent, 0.0))
-                offered = offered.scatter_add(1, found.copies.entities, (~absent).to(offered.dtype))
+                logits = logits.scatter_add(2, index, scores.masked_fill(absent, 0.0))
+                offered = offered.scatter_add(2, index, (~absent).to(offered.dtype))
         return torch.where(offered > 0, logits, IMPOSSIBLE)  # what no detector can reach is not named
 
 

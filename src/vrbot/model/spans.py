@@ -9,17 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
 from vrbot.nets.encoders import Encoded, SpanEncoder
+from vrbot.nets.recurrence import gru_over, gru_step
 
 Choose = Callable[[Tensor], Tensor]
 """Log probabilities [N, E+1] -> weights [N, E+1] that sum to one: a relaxed sample, or a one-hot choice."""
 
 Score = Callable[[Tensor, "Written"], Tensor]
-"""Decoder states [N, Q, H] and what was written before each -> log probabilities [N, Q, E+1]."""
+"""Decoder states [N, Q, H] and what was written before each -> log probabilities [N, Q, E+1]; a span that has ended
+goes on with NONE for certain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +31,12 @@ class Span:
 
     weights: Tensor
 
-    @property
+    @cached_property
     def ids(self) -> Tensor:
         """The symbol that weighs most at each position [N, L]."""
         return self.weights.detach().argmax(dim=-1)
 
-    @property
+    @cached_property
     def mask(self) -> Tensor:
         """True where a position names an entity [N, L]."""
         return self.ids != self.weights.shape[-1] - 1
@@ -73,9 +76,10 @@ class Written:
     @classmethod
     def before_each(cls, span: Span) -> Written:
         """For every position of a complete span."""
-        chosen = nn.functional.one_hot(span.ids, span.weights.shape[-1]).bool()
-        before = torch.zeros_like(chosen)
-        before[:, 1:] = chosen[:, :-1].long().cumsum(dim=1) > 0
+        before = torch.zeros_like(span.weights, dtype=torch.bool)
+        for position in range(1, span.weights.shape[1]):
+            before[:, position] = before[:, position - 1]
+            before[:, position].scatter_(1, span.ids[:, position - 1, None], value=True)
         ended = before[..., -1].clone()
         before[..., -1] = False
         return cls(before, ended)
@@ -89,11 +93,10 @@ class Written:
 
     def after(self, weights: Tensor) -> Written:
         """The situation one position on, when the last position got these weights [N, E+1]."""
-        chosen = nn.functional.one_hot(weights.detach().argmax(dim=-1), weights.shape[-1]).bool().unsqueeze(1)
-        ended = self.ended | chosen[..., -1]
-        used = self.used | chosen
+        chosen = weights.detach().argmax(dim=-1).view(-1, 1, 1)
+        used = self.used.scatter(-1, chosen, value=True)
         used[..., -1] = False
-        return Written(used, ended)
+        return Written(used, self.ended | (chosen.squeeze(-1) == weights.shape[-1] - 1))
 
     def close(self, log_probs: Tensor) -> Tensor:
         """Log probabilities [N, Q, E+1] where an ended span goes on with NONE for certain."""
@@ -152,30 +155,30 @@ class SpanWriter(nn.Module):
         """Decoder states when fed a given span, in one call -> [N, L, H]."""
         fed = span.weights[:, :-1] @ table
         first = self.start_symbol.expand(len(fed), 1, -1)
-        states: Tensor = self.gru(torch.cat((first, fed), dim=1), initial.unsqueeze(0))[0]
-        return states
+        return gru_over(self.gru, torch.cat((first, fed), dim=1), initial)
 
     def score(self, initial: Tensor, span: Span, table: Tensor, score: Score) -> Tensor:
         """Log probabilities [N, L, E+1] of each position given the span's own beginning (teacher forcing)."""
         written = Written.before_each(span)
-        return written.close(score(self.states_along(initial, span, table), written))
+        return score(self.states_along(initial, span, table), written)
 
     def write(
         self, initial: Tensor, length: int, table: Tensor, score: Score, choose: Choose, clamp: Clamp | None = None
     ) -> WrittenSpan:
         """Writes a span position by position; rows with a clamp get the given symbols instead of chosen ones."""
-        hidden, fed = initial.unsqueeze(0), self.start_symbol.expand(len(initial), -1)
+        hidden, fed = initial, self.start_symbol.expand(len(initial), -1)
         written = Written.nothing(len(initial), len(table), table.device)
         log_probs, weights = [], []
         for position in range(length):
-            states, hidden = self.gru(fed.unsqueeze(1), hidden)
-            step = written.close(score(states, written))
+            hidden = gru_step(self.gru, fed, hidden)
+            step = score(hidden.unsqueeze(1), written)
             chosen = choose(step.squeeze(1))
             if clamp is not None:
                 chosen = torch.where(clamp.rows.unsqueeze(-1), clamp.span.weights[:, position], chosen)
             log_probs.append(step)
             weights.append(chosen)
-            fed, written = chosen @ table, written.after(chosen)
+            if position + 1 < length:
+                fed, written = chosen @ table, written.after(chosen)
         return WrittenSpan(torch.cat(log_probs, dim=1), Span(torch.stack(weights, dim=1)))
 
 

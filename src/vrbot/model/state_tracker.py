@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from vrbot.model.context_encoder import Mentions
 from vrbot.model.spans import Choose, Clamp, Span, SpanWriter, Written, WrittenSpan
-from vrbot.nets.copying import merge_copies, rule_out
+from vrbot.nets.copying import rule_out
+from vrbot.nets.symbol_scores import symbol_log_probs
 
 
 class StateTracker(nn.Module):
@@ -61,16 +62,28 @@ class StateTracker(nn.Module):
             initial, length, table, lambda states, written: self._score(states, written, mentions, table), choose, clamp
         )
 
+    def parts_along(
+        self, evidence: tuple[Tensor, ...], span: Span, mentions: Mentions, table: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What `score_along` puts under one normaliser: logits of generating entities [N, L, E], and scores of copying
+        mentions [N, L, J]."""
+        states = self.writer.states_along(self.writer.initial(*evidence), span, table)
+        copyable = self._copyable(Written.before_each(span), mentions)
+        generation = self.project(states) @ table[:-1].T + self.generation_bias
+        return generation, self._copy_scores(states, copyable, mentions)
+
     def _score(self, states: Tensor, written: Written, mentions: Mentions, table: Tensor) -> Tensor:
-        generation = self.project(states) @ table.T  # [N, Q, E+1]
         copyable = self._copyable(written, mentions)
-        bias = generation.new_full((generation.shape[-1],), self.generation_bias)
-        bias[-1] = 0.0
-        generation = rule_out(generation + bias, ~written.used)
-        left = copyable.any(dim=-1)  # [N, Q]
-        ending = torch.zeros_like(generation[..., :1]) + self.ending_bias * left.unsqueeze(-1)
-        generation = torch.cat((generation[..., :-1], generation[..., -1:] + ending), dim=-1)
-        return merge_copies(generation, self._copy_scores(states, copyable, mentions), mentions.entities)
+        generation = self.project(states) @ table.T  # [N, Q, E+1]
+        return symbol_log_probs(
+            generation,
+            self._copy_scores(states, copyable, mentions),
+            mentions.entities,
+            written.used,
+            written.ended,
+            bias=self.generation_bias,
+            ending=self.ending_bias * copyable.any(dim=-1) if self.ending_bias else None,
+        )
 
     def _copyable(self, written: Written, mentions: Mentions) -> Tensor:
         """Mentions that exist and are not yet in the span [N, Q, J]."""
@@ -81,5 +94,6 @@ class StateTracker(nn.Module):
         scores = (
             torch.bmm(self.copy_query(states), mentions.vectors.transpose(1, 2)) / mentions.vectors.shape[-1] ** 0.5
         )
-        waiting = copyable.long().cumsum(dim=-1) - copyable.long()
-        return rule_out(scores - self.order_bias * waiting, copyable)
+        if self.order_bias:
+            scores = scores - self.order_bias * (copyable.cumsum(dim=-1) - copyable.long())
+        return rule_out(scores, copyable)

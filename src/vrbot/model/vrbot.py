@@ -43,7 +43,8 @@ class HeardResponse:
 class VRBot(nn.Module):
     """Patient state, physician action, reply; see `model.build` for its assemblies.
 
-    `none_offset` is added to log p(NONE) when the prior policy decides; it is calibrated on validation data.
+    `words` gives the vectors of the words heard, [N, T] -> [N, T, D]. `none_offset` is added to log p(NONE) when the
+    prior policy decides; it is calibrated on validation data.
     """
 
     none_offset: Tensor
@@ -51,7 +52,7 @@ class VRBot(nn.Module):
     def __init__(
         self,
         *,
-        words: nn.Embedding,
+        words: nn.Module,
         table: EntityTable,
         categories: nn.Embedding,
         context_encoder: nn.Module,
@@ -137,7 +138,7 @@ class VRBot(nn.Module):
         heard = self.hear(inputs, layout)
         state = self.track(heard, layout)
         evidence = self.policy_evidence(heard, state)
-        written = self.prior_policy.write(evidence, self.action_length, one_hot_choice, self.decide)  # type: ignore[operator]
+        written = self.prior_policy.decide(evidence, self.action_length, self.decide)  # type: ignore[operator]
         return Perception(
             state=_entities(state),
             category=written.scores.category,

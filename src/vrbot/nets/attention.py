@@ -16,7 +16,7 @@ from vrbot.probability.category import masked_log_softmax
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What can be read: values [N, T, H], and which slots exist [N, T]."""
+    """What can be read: values [N, T, H], and which slots exist [N, T], or which each query may read [N, Q, T]."""
 
     values: Tensor
     mask: Tensor
@@ -41,11 +41,16 @@ class DotAttention(nn.Module):
     def read(self, query: Tensor, memory: Memory) -> Tensor:
         """Queries [N, Q, H] -> what they read [N, Q, H]."""
         projected = self.project_query(query) / math.sqrt(self.null_key.shape[0])
-        scores = torch.bmm(projected, memory.values.transpose(1, 2))  # [N, Q, T]
-        scores = scores.masked_fill(~memory.mask.unsqueeze(1), -math.inf)
-        null = (projected @ self.null_key).unsqueeze(-1)
-        weights = torch.cat((scores, null), dim=-1).softmax(dim=-1)[..., :-1]
-        return torch.bmm(weights, memory.values)
+        return read_scored(projected, (projected @ self.null_key).unsqueeze(-1), memory)
+
+
+def read_scored(query: Tensor, null: Tensor, memory: Memory) -> Tensor:
+    """What queries [N, Q, H], already scaled, read when reading nothing scores `null` [N, Q, 1] -> [N, Q, H]."""
+    scores = torch.bmm(query, memory.values.transpose(1, 2))  # [N, Q, T]
+    mask = memory.mask if memory.mask.dim() == 3 else memory.mask.unsqueeze(1)
+    scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.cat((scores, null), dim=-1).softmax(dim=-1)[..., :-1]
+    return torch.bmm(weights, memory.values)
 
 
 class AdditiveAttention(nn.Module):

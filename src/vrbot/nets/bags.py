@@ -13,14 +13,16 @@ class CharacterBag(nn.Module):
     """Character 1-, 2- and 3-grams, hashed into buckets, each with a learned vector, weighted by rarity.
 
     `rarity` [buckets] is the inverse document frequency of each bucket in the training texts; the weights of a
-    row have length one, as in TF-IDF.
+    row have length one, as in TF-IDF. In training a share of the n-grams is left out: there are so many that each
+    dialogue has some of its own, by which it could be learnt by heart.
     """
 
     rarity: Tensor
 
-    def __init__(self, rarity: Tensor, size: int) -> None:
+    def __init__(self, rarity: Tensor, size: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.size = size
+        self.dropout = nn.Dropout(dropout)
         self.vectors = nn.EmbeddingBag(len(rarity), size, mode="sum")
         nn.init.normal_(self.vectors.weight, std=0.05)
         self.register_buffer("rarity", rarity)
@@ -30,7 +32,7 @@ class CharacterBag(nn.Module):
         buckets, exists = ngram_buckets(characters, len(self.rarity))
         weights = self.rarity[buckets] * exists
         weights = weights / weights.square().sum(dim=1, keepdim=True).sqrt().clamp_min(1e-6)
-        bag: Tensor = self.vectors(buckets, per_sample_weights=weights)
+        bag: Tensor = self.vectors(buckets, per_sample_weights=self.dropout(weights))
         return bag
 
 

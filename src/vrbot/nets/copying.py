@@ -21,13 +21,22 @@ def merge_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> T
     return logits - logits.logsumexp(dim=-1, keepdim=True)
 
 
-def merge_copies_in_place(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
+def merge_copies_in_place(
+    generation: Tensor, copy_scores: Tensor, copy_ids: Tensor, same: Tensor | None = None
+) -> Tensor:
     """`merge_copies` without gradient, in the memory of the generation logits: at a large vocabulary, passes over
-    them are what decoding spends its time on."""
+    them are what decoding spends its time on. `same` is `same_ids(copy_ids)`, if it is at hand."""
     if copy_scores.shape[-1]:
         ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
-        generation.scatter_(-1, ids, _merged(generation, copy_scores, copy_ids))
-    return generation.sub_(generation.logsumexp(dim=-1, keepdim=True))
+        generation.scatter_(-1, ids, _merged(generation, copy_scores, copy_ids, same))
+    # The kernel finishes reading a row before it writes it.
+    normalised: Tensor = torch.ops.aten._log_softmax.out(generation, -1, False, out=generation)
+    return normalised
+
+
+def same_ids(copy_ids: Tensor) -> Tensor:
+    """Which slots hold the same symbol [N, J, J], 1 or 0."""
+    return (copy_ids.unsqueeze(2) == copy_ids.unsqueeze(1)).float()
 
 
 def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
@@ -45,9 +54,9 @@ def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Ten
     return generation.scatter(-1, ids, torch.where(is_first, merged, merged.detach()))
 
 
-def _merged(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
+def _merged(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor, same: Tensor | None = None) -> Tensor:
     """The log mass of each slot's symbol, generated or copied from any slot that holds it [N, Q, J]."""
-    same = copy_ids.unsqueeze(2) == copy_ids.unsqueeze(1)  # [N, J, J]
+    same = same_ids(copy_ids) if same is None else same
     top = copy_scores.detach().amax(dim=-1, keepdim=True)
     top = torch.where(top.isfinite(), top, 0.0)
     mass = torch.bmm((copy_scores - top).exp(), same.to(copy_scores.dtype))

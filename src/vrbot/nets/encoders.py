@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from vrbot.nets.recurrence import Packing, gru_along, gru_over, pack, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +29,47 @@ class Encoded:
         """These rows only."""
         return Encoded(self.tokens[rows], self.mask[rows], self.summary[rows])
 
+    def in_blocks(self, blocks: Sequence[Tensor]) -> list[Encoded]:
+        """Blocks of rows, each cut to its longest; a row may stand in several. One gradient for all of them."""
+        masks = [_cut(self.mask[rows]) for rows in blocks]
+        apply: Callable[..., tuple[Tensor, ...]] = _Blocks.apply
+        tokens = apply(self.tokens, tuple(blocks), tuple(mask.shape[1] for mask in masks))
+        summaries = self.summary[torch.cat(tuple(blocks))].split([len(rows) for rows in blocks]) if blocks else ()
+        return [Encoded(*parts) for parts in zip(tokens, masks, summaries, strict=True)]
+
+
+def _cut(mask: Tensor) -> Tensor:
+    """A mask [N, T] without the last slots that no row has."""
+    used = mask.any(dim=0).nonzero()
+    return mask[:, : int(used[-1]) + 1 if len(used) else 0]
+
+
+class _Blocks(torch.autograd.Function):
+    """Rows of one tensor [N, T, H] in blocks; indexing would make a gradient of the full size for each of them."""
+
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, blocks: tuple[Tensor, ...], widths: tuple[int, ...]) -> tuple[Tensor, ...]:
+        ctx.blocks, ctx.shape = blocks, tokens.shape
+        return tuple(tokens[:, :width].index_select(0, rows) for rows, width in zip(blocks, widths, strict=True))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        total = gradients[0].new_zeros(ctx.shape)
+        for rows, gradient in zip(ctx.blocks, gradients, strict=True):
+            total[:, : gradient.shape[1]].index_add_(0, rows, gradient)
+        return total, None, None
+
+
+def padded(encoded: Encoded, width: int) -> tuple[Tensor, Tensor]:
+    """Vectors and mask of the positions, with absent ones added up to the width."""
+    missing = width - encoded.mask.shape[1]
+    return nn.functional.pad(encoded.tokens, (0, 0, 0, missing)), nn.functional.pad(encoded.mask, (0, missing))
+
 
 class BidirectionalEncoder(nn.Module):
     """A GRU in each direction, their states added, so that a token's vector has the hidden size.
 
-    The rows are turned round by hand and padding is run over: on a CPU that is several times faster to train than
-    packed sequences, whose every step costs a gradient of the full size.
+    Padding is never run over: see `nets.recurrence`.
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
@@ -44,24 +83,20 @@ class BidirectionalEncoder(nn.Module):
 
         The summary adds the last state of each direction; rows of length 0 give zeros.
         """
-        positions = torch.arange(inputs.shape[1], device=inputs.device)[None, :]
-        mask = positions < lengths[:, None]
-        if inputs.shape[1] == 0:
-            nothing = inputs.new_zeros(len(inputs), self.hidden_size)
-            return Encoded(nothing.unsqueeze(1)[:, :0], mask, nothing)
-        turned = torch.where(mask, lengths[:, None] - 1 - positions, positions)  # [N, T]
-        begin = None if start is None else start.unsqueeze(0)
-        onward, _ = self.onward(inputs, begin)
-        backward, _ = self.backward_looking(_rearranged(inputs, turned), begin)
-        last = (lengths - 1).clamp_min(0)[:, None]
-        summary = (_rearranged(onward, last) + _rearranged(backward, last)).squeeze(1)
-        tokens = (onward + _rearranged(backward, turned)) * mask.unsqueeze(-1)
-        return Encoded(tokens, mask, summary * (lengths > 0).unsqueeze(-1))
+        mask = torch.arange(inputs.shape[1], device=inputs.device)[None, :] < lengths[:, None]
+        packing = pack(lengths, inputs.shape[1])
+        onward, backward = self._run(inputs, packing, start)
+        nothing = inputs.new_zeros(len(inputs), self.hidden_size)
+        last = packing.last
+        summary = nothing.index_copy(0, packing.order, onward[last] + backward[last])
+        return Encoded(spread(onward + backward[packing.turned], packing, mask.shape), mask, summary)
 
-
-def _rearranged(vectors: Tensor, positions: Tensor) -> Tensor:
-    """The vectors [N, T, H] at these positions [N, Q]."""
-    return vectors.gather(1, positions.unsqueeze(-1).expand(-1, -1, vectors.shape[-1]))
+    def _run(self, inputs: Tensor, packing: Packing, start: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Packed states of both directions [P, H], each in its own order of reading."""
+        read = inputs.flatten(0, 1)[packing.flat]  # [P, D]
+        begin = None if start is None else start[packing.order]
+        onward = gru_along(self.onward, read, packing.sizes, begin)
+        return onward, gru_along(self.backward_looking, read[packing.turned], packing.sizes, begin)
 
 
 class SpanEncoder(nn.Module):
@@ -73,7 +108,7 @@ class SpanEncoder(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Encoded:
         """Inputs [N, L, D]; the positions that exist [N, L] come first."""
-        states, _ = self.gru(inputs)
+        states = gru_over(self.gru, inputs)
         last = (mask.sum(dim=1) - 1).clamp_min(0)
         summary = states.gather(1, last[:, None, None].expand(-1, 1, states.shape[-1])).squeeze(1)
         summary = summary * mask.any(dim=1, keepdim=True)

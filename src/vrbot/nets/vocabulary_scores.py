@@ -11,26 +11,42 @@ from typing import Any
 import torch
 from torch import Tensor
 
+LOGITS_KEPT = 1 << 24
+"""How many logits are kept for the backward pass (64 MB); where there are more, they are computed again there."""
+
 
 def target_and_total(vectors: Tensor, weight: Tensor, bias: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The target's logit and the logsumexp of all logits, [P] each, from vectors [P, H], weight [V, H], bias [V].
 
-    The [P, V] logits exist once: in the backward pass they are turned into the gradient where they lie. The bias goes
-    through the matrix product as one more column, which spares two more passes over them.
+    Few [P, V] logits exist once: in the backward pass they are turned into the gradient where they lie. Many are
+    computed block by block, in both passes, and never exist together: a third more work for a bounded memory. The bias
+    goes through the matrix product as one more column, which spares two more passes over them.
     """
-    apply: Callable[..., tuple[Tensor, Tensor]] = _TargetAndTotal.apply
     ones = torch.ones_like(vectors[:, :1])
-    return apply(torch.cat((vectors, ones), dim=1), torch.cat((weight, bias.unsqueeze(1)), dim=1), target)
+    operands = torch.cat((vectors, ones), dim=1), torch.cat((weight, bias.unsqueeze(1)), dim=1), target
+    few = len(vectors) * len(weight) <= LOGITS_KEPT
+    apply: Callable[..., tuple[Tensor, Tensor]] = _TargetAndTotal.apply if few else _InBlocks.apply
+    return apply(*operands)
+
+
+def _masses(vectors: Tensor, weight: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The target's logit [P], exp of every logit less the highest [P, V], their sum [P], the highest [P, 1]."""
+    logits = vectors @ weight.T
+    chosen = logits.gather(1, target.unsqueeze(1)).squeeze(1)
+    top = logits.amax(dim=1, keepdim=True)
+    masses = logits.sub_(top).exp_()
+    return chosen, masses, masses.sum(dim=1), top
+
+
+def _turned_into_gradient(masses: Tensor, target: Tensor, of_chosen: Tensor, scale: Tensor) -> Tensor:
+    """Masses [P, V] become the gradient of the logits, where they lie."""
+    return masses.mul_(scale.unsqueeze(1)).scatter_add_(1, target.unsqueeze(1), of_chosen.unsqueeze(1))
 
 
 class _TargetAndTotal(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, weight: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        logits = vectors @ weight.T
-        chosen = logits.gather(1, target.unsqueeze(1)).squeeze(1)
-        top = logits.amax(dim=1, keepdim=True)
-        masses = logits.sub_(top).exp_()
-        total = masses.sum(dim=1)
+        chosen, masses, total, top = _masses(vectors, weight, target)
         ctx.save_for_backward(vectors, weight, target, masses, total)
         return chosen, total.log() + top.squeeze(1)
 
@@ -38,6 +54,30 @@ class _TargetAndTotal(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         of_chosen, of_total = gradients
         vectors, weight, target, masses, total = ctx.saved_tensors
-        gradient = masses.mul_((of_total / total).unsqueeze(1))
-        gradient.scatter_add_(1, target.unsqueeze(1), of_chosen.unsqueeze(1))
+        gradient = _turned_into_gradient(masses, target, of_chosen, of_total / total)
         return gradient @ weight, gradient.T @ vectors, None
+
+
+class _InBlocks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, weight: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.rows = max(1, LOGITS_KEPT // len(weight))
+        found = []
+        for block, words in zip(vectors.split(ctx.rows), target.split(ctx.rows), strict=True):
+            chosen, _, total, top = _masses(block, weight, words)
+            found.append((chosen, total.log() + top.squeeze(1)))
+        chosen, totals = (torch.cat(parts) for parts in zip(*found, strict=True))
+        ctx.save_for_backward(vectors, weight, target, totals)
+        return chosen, totals
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        vectors, weight, target, totals = ctx.saved_tensors
+        of_vectors, of_weight = torch.empty_like(vectors), torch.zeros_like(weight)
+        parts = zip(*(part.split(ctx.rows) for part in (vectors, target, totals, *gradients, of_vectors)), strict=True)
+        for block, words, total, of_chosen, of_total, of_block in parts:
+            masses = torch.addmm(-total.unsqueeze(1), block, weight.T).exp_()  # probabilities
+            gradient = _turned_into_gradient(masses, words, of_chosen, of_total)
+            torch.mm(gradient, weight, out=of_block)
+            of_weight.addmm_(gradient.T, block)
+        return of_vectors, of_weight, None

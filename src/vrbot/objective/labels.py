@@ -51,6 +51,12 @@ class KnownLatents:
         keywords = guessed.where(self.keywords, self.keywords_known)
         return replace(self, keywords=keywords, keywords_known=torch.ones_like(self.keywords_known))
 
+    def with_categories(self, guessed: Tensor) -> KnownLatents:
+        """Turns without a category get the one guessed [N]."""
+        one_hot = torch.nn.functional.one_hot(guessed, self.category.shape[1]).to(self.category.dtype)
+        category = torch.where(self.category_known.unsqueeze(1), self.category, one_hot)
+        return replace(self, category=category, category_known=torch.ones_like(self.category_known))
+
     @property
     def action(self) -> Action:
         return Action(self.category, self.keywords)

@@ -8,7 +8,6 @@ Letters: N rows (turns), B sessions, L span positions, E entities.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import reduce
 
 import torch
@@ -18,67 +17,56 @@ from vrbot.config import ObjectiveSettings
 from vrbot.dialogue.batching import SessionBatch, TurnLayout
 from vrbot.model.contract import BatchLoss, Moment
 from vrbot.model.keyword_scores import SpanScores
-from vrbot.model.policy_network import Action, ActionScores
+from vrbot.model.policy_network import Action
+from vrbot.model.reply_sources import ReplySources
 from vrbot.model.response_generator import Conditions
 from vrbot.model.spans import Choose, Span
 from vrbot.model.vrbot import Heard, HeardResponse, VRBot
 from vrbot.objective.bounds import action_bound, joint_bound, state_bound
 from vrbot.objective.labels import LABEL_KINDS, KnownLatents, known_latents
+from vrbot.objective.passes import ActionPass, StatePass
+from vrbot.objective.response_form import ResponseForm
 from vrbot.probability.annealing import Exponential, free_bits
 from vrbot.probability.category import chosen_log_prob, divergence, relaxed_sample
 from vrbot.probability.span import SpanDistribution
 
 
-@dataclass(frozen=True, eq=False)
-class StatePass:
-    """S^q of every turn, the state before it, and both trackers' log probabilities along S^q [N, L, E+1]."""
-
-    state: Span
-    previous: Span
-    posterior: Tensor
-    prior: Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class ActionPass:
-    """A^q of every turn, and both policies' log probabilities along it."""
-
-    action: Action
-    posterior: ActionScores
-    prior: ActionScores
-
-    @property
-    def posterior_span(self) -> SpanScores:
-        """The inference policy always writes a span."""
-        scores = self.posterior.keywords
-        assert isinstance(scores, SpanScores)
-        return scores
-
-
 class VariationalObjective:
     """L_s in the first stage, L_s + L_a in the second (or L_joint throughout), and the label terms."""
 
-    def __init__(self, settings: ObjectiveSettings, preference: Tensor, labels: Collection[str] = LABEL_KINDS) -> None:
-        """`preference` [E] is the order in which the keywords of a label are named; `labels` are the kinds to use."""
-        self.settings, self.preference, self.labels = settings, preference, labels
+    def __init__(
+        self,
+        settings: ObjectiveSettings,
+        preference: Tensor,
+        labels: Collection[str] = LABEL_KINDS,
+        form: ResponseForm | None = None,
+    ) -> None:
+        """`preference` [E] is the order in which the keywords of a label are named; `labels` are the kinds to use;
+        `form` tells the category of an unlabelled turn where the settings ask for it."""
+        self.settings, self.preference, self.labels, self.form = settings, preference, labels, form
         self.temperature = Exponential(settings.temperature_start, settings.temperature_end, settings.temperature_steps)
 
     def __call__(self, model: VRBot, batch: SessionBatch, moment: Moment) -> BatchLoss:
         heard = model.hear(batch.inputs, batch.layout)
         response = model.hear_response(batch.targets)
-        known = known_latents(
-            batch.targets,
-            model.state_length,
-            model.action_length,
-            self.preference.to(heard.table.device),
-            model.categories.num_embeddings,
-        ).only(self.labels)
-        if moment.step < self.settings.pseudo_label_steps:
-            known = known.with_pseudo_keywords(batch.targets.response_mentions, self.preference)
+        known = self._known(model, batch, moment)
         choose = self._chooser(moment)
         states = self._state_pass(model, heard, response, known, batch.layout, choose)
         terms = self._terms(model, batch, heard, response, known, states, choose, moment)
         return self._total(batch, terms, known, moment)
+
+    def _known(self, model: VRBot, batch: SessionBatch, moment: Moment) -> KnownLatents:
+        """The labels, and what the settings put in the place of missing ones."""
+        settings, targets = self.settings, batch.targets
+        preference = self.preference.to(targets.response.device)
+        known = known_latents(
+            targets, model.state_length, model.action_length, preference, model.categories.num_embeddings
+        )
+        if settings.categories_by_form and self.form is not None and not settings.labelled_turns_only:
+            known = known.with_categories(self.form.categories(targets))
+        if moment.step < settings.pseudo_label_steps:
+            known = known.with_pseudo_keywords(targets.response_mentions, preference)
+        return known.only(self.labels)
 
     def _chooser(self, moment: Moment) -> Choose:
         temperature = self.temperature.value(moment.step)
@@ -152,7 +140,11 @@ class VariationalObjective:
                 given["reconstruction_action"] = model.conditions(heard, drawn, actions.action)
         if actions is not None:
             terms |= self._kl_actions(actions, moment)
-        return terms | self._reconstruct(model, batch, given, moment) | _label_terms(states, actions, known)
+        return (
+            terms
+            | self._reconstruct(model, batch, given, moment)
+            | _label_terms(states, actions, known, self.settings.keyword_weight)
+        )
 
     def _draw_prior_state(
         self, model: VRBot, heard: Heard, states: StatePass, known: KnownLatents, choose: Choose
@@ -198,11 +190,13 @@ class VariationalObjective:
             drawn = torch.multinomial(shares, num_rows, replacement=True, generator=moment.generator)
             rows = [(drawn == i).nonzero().squeeze(1) for i in range(len(given))]
             times = [1.0 / share if share else 0.0 for share in shares.tolist()]
-        together = reduce(Conditions.followed_by, (c.select(r) for c, r in zip(given.values(), rows, strict=True)))
+        sources = (model.generator.sources(c, targets.response) for c in given.values())
+        together = reduce(ReplySources.followed_by, (s.select(r) for s, r in zip(sources, rows, strict=True)))
+        categories = [model.category_vectors(c.action)[r] for c, r in zip(given.values(), rows, strict=True)]
         chosen = torch.cat(rows)
-        log_probs = model.generator.log_prob(
+        log_probs = model.generator.log_prob_of(
             together,
-            model.category_vectors(together.action),
+            torch.cat(categories),
             targets.response[chosen],
             targets.response_lengths[chosen],
         )
@@ -256,7 +250,8 @@ class VariationalObjective:
         kl_action = torch.zeros_like(kl_state)
         if "kl_keywords" in terms:
             kl_action = terms["kl_category"].masked_fill(known.category_known, 0.0)
-            kl_action = kl_action + terms["kl_keywords"].masked_fill(known.keywords_known, 0.0)
+            kl_keywords = terms["kl_keywords"].masked_fill(known.keywords_known, 0.0)
+            kl_action = kl_action + settings.keyword_weight * kl_keywords
         if settings.bound == "joint":
             bound = joint_bound(terms["reconstruction"], kl_state, kl_action)
         else:
@@ -273,13 +268,15 @@ class VariationalObjective:
         return BatchLoss(loss.sum(), int(answered.sum()), logged, per_session)
 
 
-def _label_terms(states: StatePass, actions: ActionPass | None, known: KnownLatents) -> dict[str, Tensor]:
+def _label_terms(
+    states: StatePass, actions: ActionPass | None, known: KnownLatents, keyword_weight: float
+) -> dict[str, Tensor]:
     """log p(S) + log q(S) and log p(A) + log q(A) where known (Eq. 20); the reply's term is the bounds' own."""
     states_known = SpanScores(states.posterior).log_prob(known.state) + SpanScores(states.prior).log_prob(known.state)
     labels = states_known * known.state_known
     if actions is not None:
-        for scores in (actions.posterior, actions.prior):
-            labels = labels + scores.keywords.log_prob(known.keywords) * known.keywords_known
+        for scores, weight in ((actions.posterior, 1.0), (actions.prior, keyword_weight)):
+            labels = labels + weight * scores.keywords.log_prob(known.keywords) * known.keywords_known
             chosen = chosen_log_prob(scores.category, known.category.argmax(dim=-1))
             labels = labels + chosen * known.category_known
     return {"labels": labels}

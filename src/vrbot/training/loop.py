@@ -26,7 +26,7 @@ from vrbot.training.checkpoints import RunFolder
 from vrbot.training.distributed import Workers
 from vrbot.training.gradients import clear_gradient, clip_gradient, cut_into_shards
 from vrbot.training.observe import Observer, Report
-from vrbot.training.optimiser import Optimiser, WeightAverage, trainable
+from vrbot.training.optimiser import Optimiser, WeightAverage, rate_factors, trainable
 from vrbot.training.progress import (
     Progress,
     after_step,
@@ -96,7 +96,7 @@ class Trainer:
         self.folder, self.observers = folder, observers if self.workers.is_first else ()
         self.workers.own_shards(settings.shards)  # refuses a number that cannot be dealt out
         model.to(self.workers.device)
-        self.optimiser = Optimiser(trainable(model), settings)
+        self.optimiser = Optimiser(trainable(model), settings, rate_factors(model))
         self.average = WeightAverage(self.optimiser.parameters, settings.average_decay)
         self.progress = first_progress(settings)
         self._batches: tuple[int, list[NDArray[np.int64]]] = (-1, [])

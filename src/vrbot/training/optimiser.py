@@ -19,18 +19,39 @@ def trainable(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-class Optimiser:
-    """AdamW over named parameters."""
+def rate_factors(model: torch.nn.Module) -> dict[str, float]:
+    """By name, the parameters that learn at another rate: those of parts that have a `learning_rate_factor`."""
+    return {
+        name: float(part.learning_rate_factor)
+        for prefix, part in model.named_modules()
+        if hasattr(part, "learning_rate_factor")
+        for name, _ in part.named_parameters(prefix)
+    }
 
-    def __init__(self, parameters: Mapping[str, torch.nn.Parameter], settings: TrainingSettings) -> None:
+
+class Optimiser:
+    """AdamW over named parameters; `factors` scale the learning rate of some of them."""
+
+    def __init__(
+        self,
+        parameters: Mapping[str, torch.nn.Parameter],
+        settings: TrainingSettings,
+        factors: Mapping[str, float] | None = None,
+    ) -> None:
         self.parameters = dict(parameters)
+        groups: dict[float, list[torch.nn.Parameter]] = {}
+        for name, parameter in self.parameters.items():
+            groups.setdefault((factors or {}).get(name, 1.0), []).append(parameter)
         self._adam = torch.optim.AdamW(
-            list(self.parameters.values()), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+            [{"params": members, "factor": factor} for factor, members in groups.items()],
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            fused=True,
         )
 
     def step(self, learning_rate: float) -> None:
         for group in self._adam.param_groups:
-            group["lr"] = learning_rate
+            group["lr"] = learning_rate * group["factor"]
         self._adam.step()
 
     def tensors(self) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from vrbot.config import Config, NetworkSettings
@@ -75,10 +76,28 @@ def train_run(
         torch.manual_seed(derived_seed(plan.seed, Use.INITIAL_WEIGHTS))
         model = parts.build(plan.model, plan.config, corpus)
         if description is None:
+            _refuse_without_labels(plan, training_data(corpus, plan), getattr(model, "needed_labels", ()))
             workers.by_the_first(lambda: _create(folder, plan, corpus, model, parts))
         held: AbstractContextManager[None] = folder.locked() if workers.is_first else nullcontext()
         with held:
             return _train(folder, plan, parts, corpus, model, workers)
+
+
+def _refuse_without_labels(plan: RunPlan, data: TrainingData, needed: Sequence[str]) -> None:
+    """A model that learns only from turns with these labels would learn nothing without any."""
+    labels, masks = data.train.labels, data.train_masks
+    assert masks is not None
+    known = {
+        "state": labels.state_known & masks.state,
+        "category": (labels.category >= 0) & masks.category,
+        "keywords": labels.keywords_known & masks.keywords,
+    }
+    if needed and not np.logical_and.reduce([known[kind] for kind in needed]).any():
+        raise UsageError(
+            f"{plan.model} learns only from turns whose {' and '.join(needed)} are labelled, and with --state-labels "
+            f"{plan.labels.state:g} --action-labels {plan.labels.action:g} there are none in {plan.corpus}: "
+            "raise the shares, or choose a model that needs no labels (see `vrbot models`)"
+        )
 
 
 def _train(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from vrbot.dialogue.batching import Limits, SessionBatch, bucketed_batches, coll
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.supervision import select_labels
 from vrbot.model.contract import DialogueModel, Moment
-from vrbot.nets.calibration import gemm_gflops, rate
+from vrbot.nets.calibration import Stopwatch, gemm_gflops
 
 
 def measure_training(corpus: Path, recipe_name: str, model: str, steps: int, threads: int | None) -> dict[str, Any]:
@@ -23,20 +22,18 @@ def measure_training(corpus: Path, recipe_name: str, model: str, steps: int, thr
     if threads is not None:
         torch.set_num_threads(threads)
     config, data = recipe(recipe_name), Corpus.open(corpus)
-    gflops = gemm_gflops()
     torch.manual_seed(0)
     network = build_model(model, config, data)
     batches = _batches(config, data, steps + 1)
     figures: dict[str, Any] = {
-        "gemm_gflops": round(gflops, 1),
+        "gemm_gflops": round(gemm_gflops(), 1),
         "threads": torch.get_num_threads(),
         "words": len(data.vocabulary),
         "entities": len(data.inventory.names),
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
     }
     for stage in (1, 2):
-        turns, seconds = _time_steps(network, config, batches, stage)
-        figures[f"stage{stage}"] = rate(turns, seconds, gflops)
+        figures[f"stage{stage}"] = _time_steps(network, config, batches, stage)
     return figures
 
 
@@ -49,19 +46,17 @@ def _batches(config: Config, corpus: Corpus, count: int) -> list[SessionBatch]:
     return [collate(split, sessions, masks, limits) for sessions in chosen[:count]]
 
 
-def _time_steps(network: nn.Module, config: Config, batches: list[SessionBatch], stage: int) -> tuple[int, float]:
-    """Turns and seconds of all batches but the first."""
-    optimiser = torch.optim.Adam(network.parameters(), lr=config.training.learning_rate)
+def _time_steps(network: nn.Module, config: Config, batches: list[SessionBatch], stage: int) -> dict[str, float]:
+    """The rate of all batches but the first."""
+    optimiser = torch.optim.AdamW(network.parameters(), lr=config.training.learning_rate, fused=True)
     contract: DialogueModel = network  # type: ignore[assignment]
-    turns, begun = 0, 0.0
+    turns, watch = 0, Stopwatch()
     for step, batch in enumerate(batches):
-        if step == 1:
-            begun = time.perf_counter()
-        generator = torch.Generator().manual_seed(step)
-        loss = contract.loss(batch, Moment(step, stage, generator))
-        optimiser.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss.total / loss.num_turns)
-        nn.utils.clip_grad_norm_(network.parameters(), config.training.gradient_clip)
-        optimiser.step()
+        with watch.running(counted=step > 0):
+            loss = contract.loss(batch, Moment(step, stage, torch.Generator().manual_seed(step)))
+            optimiser.zero_grad(set_to_none=True)
+            torch.autograd.backward(loss.total / loss.num_turns)
+            nn.utils.clip_grad_norm_(network.parameters(), config.training.gradient_clip)
+            optimiser.step()
         turns += loss.num_turns if step else 0
-    return turns, time.perf_counter() - begun
+    return watch.rate(turns)

@@ -1,0 +1,202 @@
+"""What chained systems share: copy decoders that attend to the encoder and to the decoders before them, and sums.
+
+A chain is state -> action -> response. Each span decoder is the state tracker's copy mechanism behind an attention over
+any number of memories; its hidden states are what the next decoder attends to.
+Letters: N rows (turns), L span positions, Q positions at once, C categories, E entities, H hidden size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from vrbot.baselines.turn_losses import batch_loss
+from vrbot.config import Config
+from vrbot.dialogue.batching import SessionBatch, TurnLayout
+from vrbot.dialogue.session import CATEGORIES
+from vrbot.model.action_classifier import ActionClassifier
+from vrbot.model.build import CATEGORY_SIZE, build_tracker
+from vrbot.model.context_encoder import Mentions
+from vrbot.model.contract import BatchLoss
+from vrbot.model.keyword_scores import SpanScores
+from vrbot.model.policy_network import Action, ActionClamp
+from vrbot.model.spans import Clamp, Span, Written, one_hot_choice, span_of
+from vrbot.model.state_tracker import StateTracker
+from vrbot.model.vrbot import Heard
+from vrbot.nets.attention import DotAttention, Memory
+from vrbot.nets.encoders import Encoded
+from vrbot.objective.labels import KnownLatents
+from vrbot.probability.category import chosen_log_prob
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """What a span is written from: vectors to begin with [N, H] each, memories to attend to, entities to copy."""
+
+    evidence: tuple[Tensor, ...]
+    memories: tuple[Memory, ...]
+    mentions: Mentions
+    table: Tensor  # [E+1, D]
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """A span as its decoder tells it: log probabilities of each position [N, L, E+1], and its hidden states."""
+
+    log_probs: Tensor
+    hidden: Encoded
+
+
+class ChainDecoder(nn.Module):
+    """Writes a span; every position attends to each memory, then generates an entity or copies one."""
+
+    def __init__(self, tracker: StateTracker, num_memories: int, hidden_size: int, dropout: float) -> None:
+        """The tracker brings the recurrent writer, the copy mechanism and its biases."""
+        super().__init__()
+        self.tracker = tracker
+        self.attentions = nn.ModuleList(DotAttention(hidden_size, hidden_size) for _ in range(num_memories))
+        self.combine = nn.Linear((num_memories + 1) * hidden_size, hidden_size)
+        self.dropout = nn.Dropout(dropout)
+
+    @torch.no_grad()
+    def write(self, sources: Sources, length: int, clamp: Clamp | None = None) -> Span:
+        """The most probable symbols one after the other, or the known ones where the clamp has any."""
+
+        def score(states: Tensor, written: Written) -> Tensor:
+            return self._scores(self._attended(states, sources), written, sources)
+
+        writer = self.tracker.writer
+        initial = writer.initial(*sources.evidence)
+        return writer.write(initial, length, sources.table, score, one_hot_choice, clamp).span
+
+    def along(self, sources: Sources, span: Span) -> Told:
+        """All positions at once when the decoder is fed this span."""
+        writer = self.tracker.writer
+        states = writer.states_along(writer.initial(*sources.evidence), span, sources.table)
+        attended, written = self._attended(states, sources), Written.before_each(span)
+        return Told(self._scores(attended, written, sources), _encoded(attended, span.mask))
+
+    def _attended(self, states: Tensor, sources: Sources) -> Tensor:
+        read = [
+            attention.read(states, memory)  # type: ignore[operator]
+            for attention, memory in zip(self.attentions, sources.memories, strict=True)
+        ]
+        attended: Tensor = self.dropout(torch.tanh(self.combine(torch.cat((states, *read), dim=-1))))
+        return attended
+
+    def _scores(self, attended: Tensor, written: Written, sources: Sources) -> Tensor:
+        return self.tracker._score(attended, written, sources.mentions, sources.table)
+
+
+def _encoded(states: Tensor, mask: Tensor) -> Encoded:
+    """Hidden states [N, L, H] of the positions that name something; the whole is the state that ends the span."""
+    last = mask.sum(dim=1).clamp_max(mask.shape[1] - 1)
+    summary = states[torch.arange(len(states), device=states.device), last]
+    return Encoded(states * mask.unsqueeze(-1), mask, summary)
+
+
+@dataclass(frozen=True, eq=False)
+class ToldAction:
+    """Log probabilities of the category [N, C], and the keywords as told."""
+
+    category: Tensor
+    keywords: Told
+
+
+class ChainedAction(nn.Module):
+    """A category, then keywords that begin from it."""
+
+    def __init__(self, classifier: ActionClassifier, categories: nn.Embedding, decoder: ChainDecoder) -> None:
+        super().__init__()
+        self.classifier, self.categories, self.decoder = classifier, categories, decoder
+
+    @torch.no_grad()
+    def write(self, sources: Sources, length: int, clamp: ActionClamp | None = None) -> Action:
+        """The most probable action, or the known parts where the clamp has any."""
+        category = one_hot_choice(self.classifier(*sources.evidence))
+        if clamp is not None:
+            category = torch.where(clamp.category_rows.unsqueeze(-1), clamp.category, category)
+        known = None if clamp is None else clamp.keywords
+        return Action(category, self.decoder.write(self._begun(sources, category), length, known))
+
+    def along(self, sources: Sources, action: Action) -> ToldAction:
+        """How probable the parts of this action are, each given those before it."""
+        told = self.decoder.along(self._begun(sources, action.category), action.keywords)
+        return ToldAction(self.classifier(*sources.evidence), told)
+
+    def vectors(self, action: Action) -> Tensor:
+        """e^{A^c} [N, .] for the response generator."""
+        vectors: Tensor = action.category @ self.categories.weight
+        return vectors
+
+    def _begun(self, sources: Sources, category: Tensor) -> Sources:
+        return replace(sources, evidence=(*sources.evidence, category @ self.categories.weight))
+
+
+def heard_rows(heard: Heard, rows: slice) -> Heard:
+    """What was heard in these rows only."""
+    return Heard(heard.words[rows], heard.context.select(rows), heard.mentions.select(rows), heard.table)
+
+
+def memory_of(encoded: Encoded) -> Memory:
+    return Memory(encoded.tokens, encoded.mask)
+
+
+def slots_of(span: Span, read: Encoded) -> Mentions:
+    """The entities a span names, to be copied."""
+    return Mentions(span.ids.clamp_max(span.weights.shape[-1] - 2), read.tokens, span.mask)
+
+
+def named_entities(span: Span) -> Tensor:
+    """Entity ids [N, L], -1 where there is none."""
+    return torch.where(span.mask, span.ids, -1)
+
+
+def empty_spans(like: Tensor, length: int, num_entities: int) -> Span:
+    """A span that names nothing for each row of `like`."""
+    return span_of(torch.zeros(len(like), 0, dtype=torch.long, device=like.device), length, num_entities)
+
+
+def spans_before(spans: Span, layout: TurnLayout) -> Span:
+    """The span of the turn before each [N, L, E+1]; an empty one before first turns."""
+    sizes, weights = layout.turn_sizes, spans.weights
+    first = empty_spans(weights[: sizes[0]], weights.shape[1], weights.shape[2] - 1).weights
+    later = [part[:size] for part, size in zip(weights.split(sizes)[:-1], sizes[1:], strict=True)]
+    return Span(torch.cat((first, *later)))
+
+
+def label_terms(state: Tensor, action: ToldAction, known: KnownLatents) -> dict[str, Tensor]:
+    """Log probability of each kind of label [N], exactly 0 where it is not known."""
+    category = chosen_log_prob(action.category, known.category.argmax(dim=-1))
+    terms = {
+        "state": (SpanScores(state).log_prob(known.state), known.state_known),
+        "category": (category, known.category_known),
+        "keywords": (SpanScores(action.keywords.log_probs).log_prob(known.keywords), known.keywords_known),
+    }
+    return {kind: log_prob.masked_fill(~there, 0.0) for kind, (log_prob, there) in terms.items()}
+
+
+def loss_of_turns(batch: SessionBatch, gains: Mapping[str, Tensor], costs: Mapping[str, Tensor]) -> BatchLoss:
+    """Costs less gains (log probabilities) of every turn, [N] each; all of them are logged."""
+    terms = [*costs.values(), *(-gain for gain in gains.values())]
+    return batch_loss(batch, torch.stack(terms).sum(dim=0), {**gains, **costs})
+
+
+def build_state_decoder(config: Config, num_evidence: int, num_memories: int) -> ChainDecoder:
+    """A decoder of the state span with the biases of VRBot's tracker."""
+    hidden = config.network.hidden_size
+    return ChainDecoder(build_tracker(config, (hidden,) * num_evidence), num_memories, hidden, dropout=0.0)
+
+
+def build_action(config: Config, num_evidence: int, num_memories: int) -> ChainedAction:
+    """An action decoder without biases: what is asked for or prescribed is seldom what was mentioned."""
+    network, evidence = config.network, (config.network.hidden_size,) * num_evidence
+    writer = StateTracker(network.embedding_size, network.hidden_size, (*evidence, CATEGORY_SIZE))
+    return ChainedAction(
+        ActionClassifier(evidence, len(CATEGORIES), network.dropout),
+        nn.Embedding(len(CATEGORIES), CATEGORY_SIZE),
+        ChainDecoder(writer, num_memories, network.hidden_size, network.dropout),
+    )

@@ -1,0 +1,169 @@
+"""The paper's tables and figures: run a plan, report what was found, list the plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vrbot.cli.printing import note, say, say_json, say_table
+from vrbot.errors import UsageError
+
+if TYPE_CHECKING:
+    from vrbot.experiments.design import Plan
+    from vrbot.experiments.runner import Event
+
+HELP = """The paper's tables and figures: run a plan, report what was found, list the plans.
+
+\b
+Example:
+    vrbot experiment list
+    vrbot experiment run ablations --corpus corpora/clinic --out results/ablations --jobs 2
+    vrbot experiment report results/ablations
+"""
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+INTERRUPTED, FAILED = 130, 1
+experiment = typer.Typer(help=HELP, no_args_is_help=True, context_settings=SETTINGS)
+
+
+@experiment.command(context_settings=SETTINGS)
+def run(
+    plan: Annotated[str, typer.Argument(help="Which plan; see `vrbot experiment list`.")],
+    corpus: Annotated[list[Path] | None, typer.Option(help="A prepared corpus; repeatable.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder of the experiment [runs/experiments/PLAN].")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="How many runs side by side, one thread each.")] = 1,
+    only: Annotated[list[str] | None, typer.Option(help="Only this row, or `references`; repeatable.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Such as 1,2,3 [the plan's].")] = None,
+    recipe: Annotated[str, typer.Option(help="small (for one CPU) or paper.")] = "small",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting for every model alike, as key=value; repeatable.")
+    ] = None,
+) -> None:
+    """Run a plan: train, measure and keep the replies of every row and seed. Calling it again does what is left.
+
+    \b
+    Example:
+        vrbot experiment run unlabelled --corpus corpora/meddg --out results/unlabelled --jobs 2 --seeds 1,2,3
+        vrbot experiment run smoke
+    """
+    from vrbot.config import parse_assignments
+    from vrbot.experiments.plans import plan_of
+    from vrbot.experiments.runner import begin, jobs_of, run_experiment
+    from vrbot.experiments.smoke import smoke_corpus
+
+    chosen, wanted = plan_of(plan), _seeds(seeds)
+    place = out or Path("runs") / "experiments" / plan
+    corpora = list(corpus or [])
+    if plan == "smoke" and not corpora:
+        corpora = [smoke_corpus(place.with_name(f"{place.name}-corpus"))]
+    changes = parse_assignments(settings or [])
+    folder = begin(place, chosen, corpora, seeds=wanted, recipe_name=recipe, settings=changes)
+    for row in chosen.missing:
+        note(f"{row.name} is left out: {row.reason}")
+    todo = jobs_of(chosen, folder.setup(), only or (), wanted)
+    outcome = run_experiment(folder, todo, side_by_side=jobs, on_event=_Progress())
+    say(f"{len(outcome.skipped) + len(outcome.finished)} of {len(todo)} jobs are finished: {place}")
+    if outcome.interrupted:
+        note(f"{len(outcome.interrupted)} jobs were interrupted or not begun; the same command goes on with them")
+        raise typer.Exit(INTERRUPTED)
+    if outcome.failed:
+        note(f"{len(outcome.failed)} jobs failed; the same command tries them again")
+        raise typer.Exit(FAILED)
+
+
+@experiment.command(context_settings=SETTINGS)
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of an experiment.")],
+    readme: Annotated[Path | None, typer.Option(help="Also write the short table between this file's markers.")] = None,
+    resamples: Annotated[int, typer.Option(min=100, help="Resamples of the bootstrap.")] = 10_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Report what is finished: tables (Markdown, LaTeX, CSV), tests, figures; what is not finished is shown as missing.
+
+    \b
+    Example:
+        vrbot experiment report results/unlabelled
+        vrbot experiment report results/all-models --readme README.md
+    """
+    from vrbot.experiments.folder import ExperimentFolder
+    from vrbot.experiments.report import as_dict, make_report, write_readme, write_report
+
+    opened = ExperimentFolder(folder)
+    found = make_report(opened, num_resamples=resamples)
+    written = write_report(opened, found)
+    if readme is not None:
+        changed = write_readme(readme, found)
+        note(f"{readme} {'has the new table' if changed else 'had this table already'}")
+    if as_json:
+        say_json(as_dict(found))
+        return
+    say(found.markdown())
+    note(f"written to {written}")
+
+
+@experiment.command("list", context_settings=SETTINGS)
+def list_plans(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:
+    """List the plans: what each shows, how many runs it takes, what its corpus needs.
+
+    \b
+    Example:
+        vrbot experiment list
+    """
+    from vrbot.experiments.plans import PLANS
+
+    if as_json:
+        say_json([_summary(plan) for plan in PLANS.values()])
+        return
+    rows = [
+        (one.name, one.source, len(one.rows), len(one.rows) * len(one.seeds), one.title, one.needs)
+        for one in PLANS.values()
+    ]
+    say_table(("plan", "paper", "rows", "runs", "what it shows", "what it needs"), rows)
+    for one in PLANS.values():
+        if one.not_runnable is not None:
+            note(f"{one.name} cannot be run: {one.not_runnable}")
+        for row in one.missing:
+            note(f"{one.name} is without {row.name}: {row.reason}")
+
+
+class _Progress:
+    """A line for everything that happens to a job."""
+
+    def __call__(self, event: Event) -> None:
+        left = "" if event.seconds_left is None else f"; about {duration(event.seconds_left)} left"
+        error = "" if event.error is None else f": {event.error}"
+        note(f"[{event.done}/{event.total}] {event.job} {event.kind}{error}{left}")
+
+
+def duration(seconds: float) -> str:
+    """Such as 45 s, 12 min, 3 h 20 min."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _summary(plan: Plan) -> dict[str, Any]:
+    return {
+        "name": plan.name,
+        "source": plan.source,
+        "title": plan.title,
+        "rows": [row.name for row in plan.rows],
+        "seeds": plan.seeds,
+        "needs": plan.needs,
+        "missing": {row.name: row.reason for row in plan.missing},
+        "not_runnable": plan.not_runnable,
+    }
+
+
+def _seeds(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        found = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise UsageError(f"--seeds takes numbers with commas between them, such as 1,2,3, got {text!r}") from None
+    if min(found) < 0:
+        raise UsageError(f"a seed must be 0 or more, got {min(found)}")
+    return found

@@ -1,0 +1,1 @@
+"""The paper's tables and figures as plans that are run, resumed and reported."""

@@ -1,0 +1,137 @@
+"""Which differences of a table are more than luck: rows against the best of the others, over the same turns.
+
+The turns of all seeds both systems have are pooled; dialogues are resampled, so the seeds of one stay together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vrbot.evaluation.comparison import LOWER_IS_BETTER
+from vrbot.evaluation.pooling import PooledScore
+from vrbot.evaluation.reply_files import read_replies
+from vrbot.evaluation.scorecard import Options, Resources, measure
+from vrbot.evaluation.side_by_side import BOOTSTRAP_MARKER, SIGNIFICANT, T_TEST_MARKER
+from vrbot.evaluation.significance import Comparison, compare_systems, holm_corrected
+from vrbot.evaluation.turns import ScoredTurn, check_same_turns, dialogue_numbers
+from vrbot.experiments.design import Plan
+from vrbot.experiments.results import SystemRuns, best_of
+
+WORSE_MARKER = "!"
+
+
+@dataclass(frozen=True)
+class Match:
+    """A system against its opponent under one metric; p-values are corrected for the whole table."""
+
+    system: str
+    opponent: str
+    comparison: Comparison
+
+    @property
+    def marker(self) -> str:
+        """Shows what is significant: better by either test, or worse by the bootstrap."""
+        comparison = self.comparison
+        difference = comparison.bootstrap.difference or 0.0
+        better = difference < 0 if comparison.metric in LOWER_IS_BETTER else difference > 0
+        by_bootstrap = comparison.adjusted_p_bootstrap < SIGNIFICANT
+        if not better:
+            return WORSE_MARKER if by_bootstrap and difference else ""
+        by_t_test = comparison.adjusted_p_t_test < SIGNIFICANT
+        return (BOOTSTRAP_MARKER if by_bootstrap else "") + (T_TEST_MARKER if by_t_test else "")
+
+
+def opponent_of(system: SystemRuns, systems: Sequence[SystemRuns], plan: Plan, metric: str) -> SystemRuns | None:
+    """Whom a system is tested against: the plan's one row, or the best system of others in its group."""
+    if plan.against is not None:
+        fixed = [one for one in systems if one.name == plan.against and one.runs]
+        return fixed[0] if fixed and system.role in ("ours", "baseline") and system.name != plan.against else None
+    if system.role != "ours":
+        return None
+    others = [
+        one for one in systems if one.role == "reference" or (one.role == "baseline" and one.group == system.group)
+    ]
+    return best_of(others, metric)
+
+
+def hold_contests(
+    systems: Sequence[SystemRuns],
+    plan: Plan,
+    metrics: Sequence[str],
+    resources: Resources,
+    *,
+    seed: int = 1,
+    num_resamples: int = 10_000,
+) -> tuple[Match, ...]:
+    """Every test of a table, p-values corrected by Holm's method over all of them."""
+    stored = _Stored(resources)
+    pairs: list[tuple[str, str, Comparison]] = []
+    for system in systems:
+        by_opponent: dict[str, tuple[SystemRuns, list[str]]] = {}
+        for metric in metrics:
+            opponent = opponent_of(system, systems, plan, metric)
+            if opponent is not None and system.values(metric) and opponent.values(metric):
+                by_opponent.setdefault(opponent.name, (opponent, []))[1].append(metric)
+        for opponent, tested in by_opponent.values():
+            pairs += [
+                (system.name, opponent.name, each)
+                for each in stored.compare(opponent, system, tested, np.random.default_rng(seed), num_resamples)
+            ]
+    corrected = holm_corrected([comparison for *_, comparison in pairs])
+    return tuple(Match(one, other, each) for (one, other, _), each in zip(pairs, corrected, strict=True))
+
+
+def common_seeds(first: SystemRuns, second: SystemRuns) -> tuple[int, ...]:
+    """The seeds both have; a trivial system, which has none, goes with any."""
+    sets = [{run.seed for run in one.runs} for one in (first, second) if one.role != "reference"]
+    return tuple(sorted(set.intersection(*sets))) if sets else (0,)
+
+
+class _Stored:
+    """Replies read from files once, entities numbered alike in all of them."""
+
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
+        self.numbers = {name: number for number, name in enumerate(resources.entity_names or ())}
+        self._turns: dict[tuple[str, int], list[ScoredTurn]] = {}
+        self._scores: dict[tuple[str, tuple[int, ...]], Mapping[str, PooledScore]] = {}
+
+    def compare(
+        self,
+        first: SystemRuns,
+        second: SystemRuns,
+        metrics: Sequence[str],
+        generator: np.random.Generator,
+        num_resamples: int,
+    ) -> tuple[Comparison, ...]:
+        """Second minus first, over the turns of the seeds both have."""
+        seeds = common_seeds(first, second)
+        if not seeds:
+            return ()
+        turns = self.turns(first, seeds)
+        check_same_turns(turns, self.turns(second, seeds))
+        one, two = self.scores(first, seeds), self.scores(second, seeds)
+        testable = [name for name in metrics if name in one and None not in (one[name].value, two[name].value)]
+        if not testable:
+            return ()
+        return compare_systems(one, two, dialogue_numbers(turns), generator, testable, num_resamples)
+
+    def turns(self, system: SystemRuns, seeds: Sequence[int]) -> list[ScoredTurn]:
+        return [turn for seed in seeds for turn in self._of_seed(system, seed)]
+
+    def scores(self, system: SystemRuns, seeds: tuple[int, ...]) -> Mapping[str, PooledScore]:
+        key = (system.name, seeds)
+        if key not in self._scores:
+            self._scores[key] = measure(self.turns(system, seeds), Options(), self.resources)
+        return self._scores[key]
+
+    def _of_seed(self, system: SystemRuns, seed: int) -> list[ScoredTurn]:
+        run = next(run for run in system.runs if system.role == "reference" or run.seed == seed)
+        key = (system.name, run.seed)
+        if key not in self._turns:
+            assert run.replies is not None
+            self._turns[key] = read_replies(run.replies, self.numbers)
+        return self._turns[key]

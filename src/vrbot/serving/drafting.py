@@ -1,0 +1,201 @@
+"""Drafts: by the model, by the model under a change, or by a physician's own hand; a failure is stored as one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, or_, select
+
+from vrbot.serving.actors import Actor
+from vrbot.serving.problems import InvalidInputError
+from vrbot.serving.queries import conversation_of, last_version, own_consultation, turn_of
+from vrbot.serving.records import Draft, Turn
+from vrbot.serving.responder import Responder
+from vrbot.serving.safety_desk import (
+    MEDICATION,
+    Conversation,
+    Inspection,
+    SafetyDesk,
+    inspect_reply,
+    why_drafts_are_stopped,
+)
+from vrbot.serving.schema import decisions, drafts
+from vrbot.serving.store import Store, Writer
+from vrbot.serving.texts import MAX_TEXT_BYTES, canonical_json, checked_name, checked_text, text_sha256
+
+log = logging.getLogger(__name__)
+
+NOTHING_FOUND = Inspection()
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A draft before it has a number: a text with what was found in it, or a failure."""
+
+    origin: str
+    text: str | None = None
+    failure: str | None = None
+    model: str | None = None
+    reply: Mapping[str, Any] | None = None
+    change: Mapping[str, Any] | None = None
+    checks: Inspection = NOTHING_FOUND
+    parent: str | None = None
+    suggests_medicine: bool = False
+
+
+class Drafting:
+    """Makes drafts and stores them; nothing here can send one."""
+
+    def __init__(self, store: Store, safety: SafetyDesk, responder: Responder | None) -> None:
+        self._store, self._safety, self._responder = store, safety, responder
+
+    def draft(self, actor: Actor, turn: str, change: Mapping[str, Any] | None = None) -> Draft:
+        """The model's draft for a turn (under a change of state or action, if given), stored before it is returned.
+
+        Asking again after the same conversation gives the same draft; after a failure the model tries again.
+        """
+        if change is not None:
+            _checked_change(change)
+        with self._store.reading() as connection:
+            found = turn_of(connection, turn)
+            own_consultation(connection, actor, found.consultation, to_change=True)
+            conversation, context = conversation_of(connection, found)
+            there = None if self._why_not() else self._made_before(connection, found, context, change)
+        if there is not None:
+            return there
+        return self._keep(actor, found, self._propose(conversation, change), context)
+
+    def write(self, actor: Actor, turn: str, text: str) -> Draft:
+        """A draft in the physician's own words, checked like any other."""
+        checked_text(text, "text")
+        with self._store.reading() as connection:
+            found = turn_of(connection, turn)
+            own_consultation(connection, actor, found.consultation, to_change=True)
+            conversation, context = conversation_of(connection, found)
+        checks = inspect_reply(self._safety, text, conversation)
+        proposal = Proposal("physician", text, checks=checks, suggests_medicine=bool(checks.findings))
+        return self._keep(actor, found, proposal, context)
+
+    def _keep(self, actor: Actor, turn: Turn, proposal: Proposal, context: list[str | None]) -> Draft:
+        with self._store.writing("draft made", actor, turn.consultation) as writer:
+            own_consultation(writer.connection, actor, turn.consultation, to_change=True)
+            return store_draft(writer, actor, turn, proposal, context)
+
+    def _why_not(self) -> str | None:
+        if reason := why_drafts_are_stopped(self._safety):
+            return f"drafts are switched off: {reason}"
+        return None if self._responder is not None else "no model is loaded"
+
+    def _made_before(
+        self, connection: Connection, turn: Turn, context: list[str | None], change: Mapping[str, Any] | None
+    ) -> Draft | None:
+        """The draft this model made after this conversation, unless a physician has set it aside."""
+        model = self._fingerprint()
+        if model is None:
+            return None
+        proposal = Proposal("model" if change is None else "what_if", model=model, change=change)
+        return same_draft(connection, turn, proposal, context)
+
+    def _fingerprint(self) -> str | None:
+        try:
+            return None if self._responder is None else self._responder.fingerprint
+        except Exception:  # a model that cannot say who it is fails where its draft is asked for
+            return None
+
+    def _propose(self, conversation: Conversation, change: Mapping[str, Any] | None) -> Proposal:
+        """What the model says, or why it says nothing; never an exception."""
+        origin = "model" if change is None else "what_if"
+        reason = self._why_not()
+        if self._responder is None or reason is not None:
+            return Proposal(origin, failure=reason, change=change)
+        try:
+            model = checked_name(self._responder.fingerprint, "fingerprint")
+            said = (
+                self._responder.respond(conversation)
+                if change is None
+                else self._responder.what_if(conversation, change)
+            )
+            reply = json.loads(canonical_json(dict(said)))
+            text = checked_text(reply.get("text"), "text")
+        except Exception as error:  # the turn must outlive whatever the model does
+            log.warning("a draft failed (%s)", type(error).__name__)
+            return Proposal(origin, failure=f"{type(error).__name__}: {_storable(error)}", change=change)
+        checks = inspect_reply(self._safety, text, conversation, reply)
+        medicine = names_medicine(reply) or any(finding["check"] == MEDICATION for finding in checks.findings)
+        return Proposal(origin, text, None, model, reply, change, checks, suggests_medicine=medicine)
+
+
+def names_medicine(reply: Mapping[str, Any]) -> bool:
+    """Whether a reply is about a medicine, by its category or one of its keywords."""
+    keywords = reply.get("keywords")
+    named = [each for each in keywords if isinstance(each, Mapping)] if isinstance(keywords, list) else []
+    return reply.get("category") == "prescribe_medicine" or any(each.get("type") == "medicine" for each in named)
+
+
+def store_draft(writer: Writer, actor: Actor, turn: Turn, proposal: Proposal, context: list[str | None]) -> Draft:
+    """The proposal as the next version; the one that is there already if the same was proposed for the same reason."""
+    there = same_draft(writer.connection, turn, proposal, context)
+    if there is not None and proposal.failure is None:
+        return there
+    row = writer.insert(
+        drafts,
+        turn=turn.id,
+        version=last_version(writer.connection, turn.id) + 1,
+        origin=proposal.origin,
+        parent=proposal.parent,
+        request_sha256=_request_sha256(proposal, context),
+        context=canonical_json(context),
+        change=None if proposal.change is None else canonical_json(proposal.change),
+        model=proposal.model,
+        reply=None if proposal.reply is None else canonical_json(proposal.reply),
+        text=proposal.text,
+        text_sha256=None if proposal.text is None else text_sha256(proposal.text),
+        checks=proposal.checks.to_json(),
+        failure=proposal.failure,
+        suggests_medicine=int(proposal.suggests_medicine),
+        made_at=writer.now,
+        made_by=actor.id,
+    )
+    writer.detail |= {"origin": row["origin"], "version": row["version"], "failed": row["failure"] is not None}
+    return Draft.of(row)
+
+
+def same_draft(connection: Connection, turn: Turn, proposal: Proposal, context: list[str | None]) -> Draft | None:
+    """A draft that was made for the same reason and is still of use: not yet decided, or accepted."""
+    query = (
+        select(drafts)
+        .outerjoin(decisions, decisions.c.draft == drafts.c.id)
+        .where(drafts.c.turn == turn.id, drafts.c.request_sha256 == _request_sha256(proposal, context))
+        .where(drafts.c.failure.is_(None), or_(decisions.c.kind.is_(None), decisions.c.kind == "accept"))
+        .order_by(drafts.c.version)
+    )
+    there = connection.execute(query).mappings().first()
+    return None if there is None else Draft.of(dict(there))
+
+
+def _request_sha256(proposal: Proposal, context: list[str | None]) -> str:
+    written = proposal.text if proposal.origin == "physician" else None
+    return text_sha256(
+        canonical_json([proposal.origin, proposal.model, context, proposal.change, proposal.parent, written])
+    )
+
+
+def _checked_change(change: Mapping[str, Any]) -> None:
+    try:
+        size = len(canonical_json(dict(change)).encode("utf-8"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(f"the change cannot be written as JSON ({type(error).__name__})") from None
+    if size > MAX_TEXT_BYTES:
+        raise InvalidInputError(f"the change has {size:,} bytes, more than {MAX_TEXT_BYTES:,}")
+
+
+def _storable(error: Exception) -> str:
+    """The message of an error, of bounded length and without half surrogate pairs."""
+    try:
+        return str(error)[:500].encode("utf-8", "replace").decode("utf-8")
+    except Exception:
+        return "(its message cannot be shown)"

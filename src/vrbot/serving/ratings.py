@@ -1,0 +1,107 @@
+"""Blind evaluation: each rater sees the systems of an item in an order of their own, and rates places, not names."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from vrbot.serving.actors import EXPORT, RATE, Actor
+from vrbot.serving.problems import InvalidInputError, NotFoundError
+from vrbot.serving.schema import rating_orders, ratings
+from vrbot.serving.store import Store
+from vrbot.serving.texts import canonical_json, checked_name
+
+SCALES = {"fluency": (1, 5), "knowledge": (1, 5), "quality": (1, 5), "preference": (-1, 1)}
+"""Measure -> lowest and highest value: the paper's Flu, KC and EQ, and -1/0/1 for which of two is preferred."""
+
+
+@dataclass(frozen=True)
+class Rating:
+    """One judgement with the name of the system it was about; of several the highest number counts."""
+
+    campaign: str
+    item: str
+    rater: str
+    system: str
+    measure: str
+    value: int
+    number: int
+
+
+class Ratings:
+    """Orders and judgements."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def order(self, actor: Actor, campaign: str, item: str, systems: Sequence[str], chance: random.Random) -> str:
+        """The id of the order in which this rater sees the systems; drawn once, then always the same."""
+        actor.must(RATE)
+        checked_name(campaign, "campaign")
+        checked_name(item, "item")
+        names = [checked_name(name, "system") for name in systems]
+        if not names or len(set(names)) != len(names):
+            raise InvalidInputError("an item needs systems with different names")
+        with self._store.writing("rating order drawn", actor) as writer:
+            query = select(rating_orders.c.id, rating_orders.c.systems).where(
+                rating_orders.c.campaign == campaign, rating_orders.c.item == item, rating_orders.c.rater == actor.id
+            )
+            there = writer.connection.execute(query).one_or_none()
+            if there is not None:
+                if sorted(json.loads(there.systems)) != sorted(names):
+                    raise InvalidInputError("the item has other systems than when it was first shown: rename it")
+                return str(there.id)
+            chance.shuffle(names)
+            values = {"campaign": campaign, "item": item, "rater": actor.id, "systems": canonical_json(names)}
+            return str(writer.insert(rating_orders, made_at=writer.now, **values)["id"])
+
+    def systems(self, actor: Actor, order: str) -> tuple[str, ...]:
+        """The systems in the order drawn, to lay out their replies; never to be shown to the rater."""
+        actor.must(RATE)
+        query = select(rating_orders.c.systems).where(rating_orders.c.id == order, rating_orders.c.rater == actor.id)
+        with self._store.reading() as connection:
+            found = connection.execute(query).scalar_one_or_none()
+        if found is None:
+            raise NotFoundError("there is no such order of yours: ask for one first")
+        return tuple(json.loads(found))
+
+    def rate(self, actor: Actor, order: str, measure: str, position: int, value: int) -> None:
+        """A judgement of the system at a place of the order (first is 0)."""
+        systems = self.systems(actor, order)
+        if measure not in SCALES:
+            raise InvalidInputError(f"{str(measure)[:20]!r} is not a measure: use one of {', '.join(SCALES)}")
+        lowest, highest = SCALES[measure]
+        if not isinstance(value, int) or not lowest <= value <= highest:
+            raise InvalidInputError(f"{measure} is a whole number from {lowest} to {highest}")
+        if not isinstance(position, int) or not 0 <= position < len(systems):
+            raise InvalidInputError(f"position must be 0 to {len(systems) - 1}")
+        with self._store.writing("rating given", actor) as writer:
+            counted = select(func.coalesce(func.max(ratings.c.number), 0)).where(ratings.c.rating_order == order)
+            number = writer.connection.execute(counted).scalar_one() + 1
+            values = {"rating_order": order, "number": number, "measure": measure, "position": position}
+            writer.insert(ratings, value=int(value), made_at=writer.now, **values)
+
+    def export(self, actor: Actor, campaign: str) -> list[Rating]:
+        """Every judgement of a campaign, names uncovered."""
+        actor.must(EXPORT)
+        query = select(ratings, rating_orders).join(rating_orders, rating_orders.c.id == ratings.c.rating_order)
+        query = query.where(rating_orders.c.campaign == campaign)
+        query = query.order_by(rating_orders.c.item, rating_orders.c.rater, ratings.c.number)
+        with self._store.reading() as connection:
+            rows = connection.execute(query).all()
+        return [
+            Rating(
+                row.campaign,
+                row.item,
+                row.rater,
+                json.loads(row.systems)[row.position],
+                row.measure,
+                row.value,
+                row.number,
+            )
+            for row in rows
+        ]

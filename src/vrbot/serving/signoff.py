@@ -1,0 +1,213 @@
+"""Sign-off: the one way for a text to reach a patient is a physician's approval of exactly that text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from vrbot.serving.actors import SIMULATED_PHYSICIAN, Actor
+from vrbot.serving.drafting import Proposal, store_draft
+from vrbot.serving.problems import ConflictError, NotFoundError, ReasonNeededError, RefusedError
+from vrbot.serving.queries import (
+    conversation_of,
+    decision_on,
+    last_seq,
+    messages_of,
+    own_consultation,
+    row_of,
+    turn_of,
+    turns_of,
+)
+from vrbot.serving.records import Consultation, Decision, Draft, Message, Turn
+from vrbot.serving.safety_desk import Inspection, SafetyDesk, inspect_reply, why_drafts_are_stopped
+from vrbot.serving.schema import consultations, decisions, drafts, messages
+from vrbot.serving.store import Store, Writer
+from vrbot.serving.texts import checked_text, text_sha256
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What whoever accepts a draft says: which text was seen, why a check is overridden, how far was read."""
+
+    seen: str
+    reason: str | None = None
+    seen_turn: int | None = None
+    simulated: bool = False
+
+
+class SignOff:
+    """Accept, edit, reject; each draft is decided once, each turn answered once."""
+
+    def __init__(self, store: Store, safety: SafetyDesk, *, demo: bool) -> None:
+        self._store, self._safety, self._demo = store, safety, demo
+
+    def approve(
+        self,
+        actor: Actor,
+        draft: str,
+        seen_sha256: str,
+        *,
+        override_reason: str | None = None,
+        seen_turn: int | None = None,
+    ) -> Message:
+        """Sends a draft whose text is the one the physician saw, told by its fingerprint.
+
+        `seen_turn` is the newest turn the physician saw: if the patient has said more since, nothing is sent. The
+        checks are made again with all that is known now; one that says stop asks for a reason.
+        """
+        reason = None if override_reason is None else checked_text(override_reason, "override_reason").strip() or None
+        with self._store.writing("draft accepted", actor) as writer:
+            found, turn, consultation = _to_decide(writer, draft)
+            own_consultation(writer.connection, actor, consultation.id)
+            return self._accept(writer, actor, found, turn, Approval(seen_sha256, reason, seen_turn))
+
+    def edit(self, actor: Actor, draft: str, seen_sha256: str, text: str) -> Draft:
+        """A new version in the physician's words, to be approved in its turn; the version it came from is set aside."""
+        digest = text_sha256(checked_text(text, "text"))
+        with self._store.writing("draft edited", actor) as writer:
+            found, turn, consultation = _to_decide(writer, draft)
+            own_consultation(writer.connection, actor, consultation.id)
+            former = decision_on(writer.connection, draft)
+            if former is not None:
+                child = _child_of(writer, draft)
+                if former.kind == "edit" and child is not None and child.text_sha256 == digest:
+                    return child
+                raise ConflictError(f"the draft was decided already ({former.kind}): reload it")
+            own_consultation(writer.connection, actor, consultation.id, to_change=True)
+            _must_be_seen(found, seen_sha256)
+            conversation, context = conversation_of(writer.connection, turn)
+            checks = inspect_reply(self._safety, text, conversation)
+            _decide(writer, actor, found, "edit", None, checks)
+            medicine = found.suggests_medicine or bool(checks.findings)
+            proposal = Proposal("physician", text, checks=checks, parent=draft, suggests_medicine=medicine)
+            return store_draft(writer, actor, turn, proposal, context)
+
+    def reject(self, actor: Actor, draft: str, reason: str = "") -> Decision:
+        """Sets a draft aside for good."""
+        checked_text(reason, "reason")
+        with self._store.writing("draft rejected", actor) as writer:
+            found, _, consultation = _to_decide(writer, draft)
+            own_consultation(writer.connection, actor, consultation.id)
+            former = decision_on(writer.connection, draft)
+            if former is not None:
+                if former.kind == "reject" and former.reason == reason:
+                    return former
+                raise ConflictError(f"the draft was decided already ({former.kind}): reload it")
+            own_consultation(writer.connection, actor, consultation.id, to_change=True)
+            return _decide(writer, actor, found, "reject", reason, Inspection())
+
+    def simulate_physician(self, draft: str) -> Message | Decision:
+        """In a demonstration only: accepts the draft, or rejects it where a check says stop; the audit log says who."""
+        if not self._demo:
+            raise RefusedError("a simulated physician needs a desk that was opened as a demonstration")
+        actor = SIMULATED_PHYSICIAN
+        with self._store.writing("draft decided by simulation", actor) as writer:
+            found, turn, consultation = _to_decide(writer, draft)
+            if not consultation.demo:
+                raise RefusedError("this consultation is no demonstration: its physician must decide")
+            writer.detail["simulated"] = True
+            try:
+                return self._accept(writer, actor, found, turn, Approval(found.text_sha256 or "", simulated=True))
+            except ReasonNeededError as error:
+                reason = "a check says stop"
+                return _decide(writer, actor, found, "reject", reason, Inspection(error.findings), simulated=True)
+
+    def _accept(
+        self,
+        writer: Writer,
+        actor: Actor,
+        draft: Draft,
+        turn: Turn,
+        approval: Approval,
+    ) -> Message:
+        former = decision_on(writer.connection, draft.id)
+        if former is not None:
+            if (former.kind, former.text_sha256, former.simulated) == ("accept", approval.seen, approval.simulated):
+                writer.detail.clear()
+                return _message_of(writer, turn)
+            raise ConflictError(f"the draft was decided already ({former.kind}): reload it")
+        self._must_be_sendable(writer, draft, turn, approval)
+        checks = self._checks_now(writer, draft, turn)
+        if checks.stops and not approval.reason:
+            raise ReasonNeededError("a check says stop: approve with a reason, or change the text", checks.stops)
+        decision = _decide(writer, actor, draft, "accept", approval.reason, checks, simulated=approval.simulated)
+        writer.insert(
+            messages,
+            turn=turn.id,
+            draft=draft.id,
+            decision=decision.id,
+            text_sha256=draft.text_sha256,
+            medicine_suggestion=int(draft.suggests_medicine or bool(checks.findings)),
+            sent_at=writer.now,
+        )
+        return _message_of(writer, turn)
+
+    def _must_be_sendable(self, writer: Writer, draft: Draft, turn: Turn, approval: Approval) -> None:
+        if Consultation.of(row_of(writer.connection, consultations, turn.consultation)).closed_at is not None:
+            raise RefusedError("the consultation is closed: open a new one")
+        _must_be_seen(draft, approval.seen)
+        if any(message.turn == turn.id for message in messages_of(writer.connection, turn.consultation, turn.seq)):
+            raise ConflictError("the turn was answered already: reload it")
+        newest = last_seq(writer.connection, turn.consultation)
+        if approval.seen_turn is not None and newest > approval.seen_turn:
+            raise ConflictError(f"the patient has said more since turn {approval.seen_turn}: read it first")
+        if draft.origin != "physician" and (reason := why_drafts_are_stopped(self._safety)):
+            raise RefusedError(f"drafts are switched off ({reason}): write the answer in your own words")
+
+    def _checks_now(self, writer: Writer, draft: Draft, turn: Turn) -> Inspection:
+        """The checks with everything said so far, which may be more than when the draft was made."""
+        newest = turns_of(writer.connection, turn.consultation)[-1]
+        conversation, _ = conversation_of(writer.connection, newest)
+        return inspect_reply(self._safety, draft.text or "", conversation, draft.reply)
+
+
+def _to_decide(writer: Writer, draft: str) -> tuple[Draft, Turn, Consultation]:
+    found = Draft.of(row_of(writer.connection, drafts, draft))
+    turn = turn_of(writer.connection, found.turn)
+    writer.consultation = turn.consultation
+    return found, turn, Consultation.of(row_of(writer.connection, consultations, turn.consultation))
+
+
+def _must_be_seen(draft: Draft, seen_sha256: str) -> None:
+    if draft.text_sha256 is None:
+        raise ConflictError("the draft failed and has no text: write one")
+    if draft.text_sha256 != seen_sha256:
+        raise ConflictError("the draft has another text than the one you saw: reload it")
+
+
+def _decide(
+    writer: Writer,
+    actor: Actor,
+    draft: Draft,
+    kind: str,
+    reason: str | None,
+    checks: Inspection,
+    *,
+    simulated: bool = False,
+) -> Decision:
+    row = writer.insert(
+        decisions,
+        draft=draft.id,
+        kind=kind,
+        text_sha256=draft.text_sha256 or "",
+        reason=reason,
+        checks=checks.to_json(),
+        simulated=int(simulated),
+        made_at=writer.now,
+        made_by=actor.id,
+    )
+    writer.detail |= {"draft": draft.id, "text_sha256": draft.text_sha256, "stops": len(checks.stops)}
+    return Decision.of(row)
+
+
+def _message_of(writer: Writer, turn: Turn) -> Message:
+    for message in messages_of(writer.connection, turn.consultation, turn.seq):
+        if message.turn == turn.id:
+            return message
+    raise NotFoundError("the turn has no message")
+
+
+def _child_of(writer: Writer, draft: str) -> Draft | None:
+    row = writer.connection.execute(select(drafts).where(drafts.c.parent == draft)).mappings().first()
+    return None if row is None else Draft.of(dict(row))

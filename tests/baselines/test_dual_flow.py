@@ -1,0 +1,201 @@
+"""Laws of dual flow: flows that only look back, predictions that never see the response, and what labels teach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.model.tiny import (
+    batch_of,
+    entity_id,
+    moment,
+    rows_of,
+    tiny_config,
+    tiny_model,
+    with_targets,
+    without_labels,
+)
+from vrbot.agent.calibration import OFFSETS, calibrate_none
+from vrbot.baselines.dual_flow import DualFlow, entity_targets, past_act_log_prob
+from vrbot.config import Config
+from vrbot.dialogue.batching import Limits, SessionBatch, TurnInputs, TurnLayout
+from vrbot.dialogue.corpus import Corpus
+from vrbot.nets.turn_memory import TurnMemory, turns_so_far
+
+FLOWS = ("entities", "acts", "recognised")
+
+
+def dual_flow(corpus: Corpus, config: Config | None = None) -> DualFlow:
+    model = tiny_model("dual-flow", config or tiny_config(), corpus)
+    assert isinstance(model, DualFlow)
+    return model
+
+
+def with_other_turns(inputs: TurnInputs, rows: Tensor, num_entities: int) -> TurnInputs:
+    """Other words and other entities in these rows."""
+    chosen = rows.unsqueeze(1)
+    entities = inputs.mention_entities
+    there = entities >= 0
+    return replace(
+        inputs,
+        context=torch.where(chosen & (inputs.context > 5), 6, inputs.context),
+        mention_entities=torch.where(chosen & there, (entities + 3) % num_entities, entities),
+        patient_mentions=torch.where(chosen & there, ~inputs.patient_mentions, inputs.patient_mentions),
+    )
+
+
+@torch.no_grad()
+def test_later_turns_change_nothing_in_the_flows_and_earlier_turns_do(corpus: Corpus) -> None:
+    model, batch = dual_flow(corpus), batch_of(corpus)
+    before = model.hear(batch.inputs, batch.layout)
+    own = rows_of(batch, "cold")
+    inputs = with_other_turns(batch.inputs, own & (batch.turn == 1), len(corpus.inventory.names))
+    after = model.hear(inputs, batch.layout)
+    for name in FLOWS:
+        found, expected = getattr(after.flows, name), getattr(before.flows, name)
+        changed = ~torch.isclose(found, expected, atol=1e-6).all(dim=1)
+        assert not changed[~own | (batch.turn < 1)].any()
+        assert changed[own & (batch.turn >= 1)].all()
+    assert torch.equal(after.latest.ids[~own | (batch.turn < 1)], before.latest.ids[~own | (batch.turn < 1)])
+
+
+@torch.no_grad()
+def test_each_flow_reads_the_other(corpus: Corpus) -> None:
+    model, batch = dual_flow(corpus), batch_of(corpus)
+    context = model.hear(batch.inputs, batch.layout).context
+    before = model.flows(context, batch.inputs, batch.layout)
+    others = with_other_turns(batch.inputs, torch.ones_like(batch.turn, dtype=torch.bool), len(corpus.inventory.names))
+    after = model.flows(context, others, batch.layout)  # the same words, other entities
+    named = (batch.inputs.mention_entities >= 0).any(dim=1)
+    assert torch.equal(after.recognised, before.recognised)
+    assert (~torch.isclose(after.acts, before.acts, atol=1e-6).all(dim=1))[named].all()
+    model.flows.acts.weight.mul_(-2.0)
+    changed = ~torch.isclose(model.flows(context, batch.inputs, batch.layout).entities, before.entities).all(dim=1)
+    assert torch.equal(changed, batch.turn > 0)  # nobody has acted before the first turn
+
+
+def test_a_row_remembers_the_turns_of_its_own_session_up_to_its_own() -> None:
+    layout = TurnLayout(torch.tensor([0, 1, 0, 1, 0]), torch.tensor([0, 0, 1, 1, 2]), (0, 2, 4, 5))
+    vectors = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    memory = turns_so_far(vectors, layout)
+    assert memory.values.squeeze(2).tolist() == [[1, 0, 0], [2, 0, 0], [1, 3, 0], [2, 4, 0], [1, 3, 5]]
+    assert torch.equal(memory.mask, memory.values.squeeze(2) > 0)
+
+
+@torch.no_grad()
+def test_a_memory_of_turns_is_a_gru_along_each_session() -> None:
+    torch.manual_seed(0)
+    memory, turns = TurnMemory(3, 4), torch.randn(5, 3)
+    layout = TurnLayout(torch.tensor([0, 1, 0, 1, 0]), torch.tensor([0, 0, 1, 1, 2]), (0, 2, 4, 5))
+    found = memory(turns, layout)
+    for session in ([0, 2, 4], [1, 3]):
+        state = torch.zeros(1, 4)
+        for row in session:
+            state = memory.cell(turns[row : row + 1], state)
+            torch.testing.assert_close(found[row : row + 1], state)
+
+
+def response_changed(batch: SessionBatch) -> SessionBatch:
+    """The same entities are to be predicted, and the words are others."""
+    return with_targets(batch, response=torch.where(batch.targets.response > 5, 6, batch.targets.response))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_in_training_too_no_prediction_sees_the_response(corpus: Corpus, share: float) -> None:
+    model = dual_flow(corpus, tiny_config(flows__guessed_share=share))
+    batch = without_labels(batch_of(corpus))
+    before, after = (model.loss(either, moment()).terms for either in (batch, response_changed(batch)))
+    for name in ("entities", "acts", "past_acts"):
+        assert torch.equal(before[name], after[name])
+    assert not torch.isclose(before["reconstruction"], after["reconstruction"])
+
+
+def test_the_entities_to_predict_are_the_labelled_ones_or_else_those_the_response_names(corpus: Corpus) -> None:
+    batch = without_labels(batch_of(corpus), batch_of(corpus).turn == 0, ("keywords",))
+    label = torch.full((len(batch.turn), 1), entity_id(corpus, "腹泻"))
+    targets = replace(batch.targets, keywords=torch.where(batch.targets.keywords_known.unsqueeze(1), label, -1))
+    found = [[entity for entity in row if entity >= 0] for row in entity_targets(targets).tolist()]
+    said = [[entity for entity in row if entity >= 0] for row in targets.response_mentions.tolist()]
+    for row, known in enumerate(targets.keywords_known.tolist()):
+        assert found[row] == ([entity_id(corpus, "腹泻")] if known else said[row])
+    assert any(said[row] for row in (~targets.keywords_known).nonzero().squeeze(1).tolist())
+
+
+def test_acts_are_learned_where_they_are_labelled_and_nowhere_else(corpus: Corpus) -> None:
+    model, batch = dual_flow(corpus), batch_of(corpus)
+    none = model.loss(without_labels(batch, kinds=("category",)), moment()).terms
+    assert float(none["acts"]) == float(none["past_acts"]) == 0.0
+    labelled = model.loss(batch, moment()).terms
+    assert float(labelled["acts"]) < 0.0
+    assert float(labelled["past_acts"]) < 0.0
+
+
+def test_a_past_act_is_the_label_of_the_turn_before(corpus: Corpus) -> None:
+    batch = batch_of(corpus)
+    hidden = rows_of(batch, "cold") & (batch.turn == 1)
+    batch = without_labels(batch, hidden, ("category",))
+    recognised = torch.randn(len(batch.turn), 4, generator=torch.Generator().manual_seed(0)).log_softmax(dim=1)
+    found = past_act_log_prob(recognised, batch.targets, batch.layout)
+    place = {
+        (session, turn): row
+        for row, (session, turn) in enumerate(zip(batch.session.tolist(), batch.turn.tolist(), strict=True))
+    }
+    for (session, turn), row in place.items():
+        before = place.get((session, turn - 1))
+        label = -1 if before is None else int(batch.targets.category[before])
+        assert float(found[row]) == (float(recognised[row, label]) if label >= 0 else 0.0)
+    assert int((found == 0).sum()) == batch.turn_offsets[1] + 1
+
+
+def test_the_generator_learns_from_what_is_guessed_in_the_share_of_turns_set(corpus: Corpus) -> None:
+    batch = batch_of(corpus)
+    guessing = dual_flow(corpus, tiny_config(flows__guessed_share=1.0))
+    perception = guessing.perceive(batch.inputs, batch.layout)
+    expected = guessing.reply_log_prob(perception, batch.targets.response, batch.targets.response_lengths).sum()
+    found = {
+        share: dual_flow(corpus, tiny_config(flows__guessed_share=share)).loss(batch, moment()).terms["reconstruction"]
+        for share in (0.0, 0.5, 1.0)
+    }
+    torch.testing.assert_close(found[1.0], expected, atol=1e-3, rtol=1e-5)
+    assert len({round(float(value), 3) for value in found.values()}) == 3
+
+
+def test_the_weights_scale_their_terms_of_the_loss(corpus: Corpus) -> None:
+    batch = batch_of(corpus)
+    plain = dual_flow(corpus).loss(batch, moment())
+    answered = dual_flow(corpus, tiny_config(flows__entity_weight=3.0, flows__act_weight=0.0)).loss(batch, moment())
+    terms = plain.terms
+    torch.testing.assert_close(plain.total, -sum(terms.values(), torch.zeros(())))
+    torch.testing.assert_close(answered.total, -terms["reconstruction"] - 3.0 * terms["entities"])
+
+
+def test_a_lower_offset_names_more_and_calibration_finds_the_best_for_the_validation_split(corpus: Corpus) -> None:
+    model, batch = dual_flow(corpus), batch_of(corpus)
+    named = []
+    for offset in OFFSETS:
+        model.none_offset.fill_(offset)
+        keywords = model.perceive(batch.inputs, batch.layout).keywords
+        assert keywords is not None
+        named.append(int((keywords >= 0).sum()))
+    assert named == sorted(named)
+    assert named[0] < named[-1]
+    best = calibrate_none(cast(Any, model), corpus.split("valid"), Limits())
+    assert float(model.none_offset) == pytest.approx(min(OFFSETS, key=lambda offset: abs(offset - model.none_offset)))
+    found = [calibrate_at(model, offset, batch) for offset in OFFSETS]
+    assert best == pytest.approx(max(found), abs=1e-3)
+
+
+def calibrate_at(model: DualFlow, offset: float, batch: SessionBatch) -> float:
+    """Keyword micro-F1 (0-100) against what the responses name, at this offset."""
+    model.none_offset.fill_(offset)
+    keywords = model.perceive(batch.inputs, batch.layout).keywords
+    assert keywords is not None
+    hits = gold = named = 0
+    for row, said in zip(keywords.tolist(), batch.targets.response_mentions.tolist(), strict=True):
+        predicted, expected = {e for e in row if e >= 0}, {e for e in said if e >= 0}
+        hits, named, gold = hits + len(predicted & expected), named + len(predicted), gold + len(expected)
+    return 200 * hits / max(named + gold, 1)

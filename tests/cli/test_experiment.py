@@ -1,0 +1,71 @@
+"""`vrbot experiment`: from a plan to a report, in the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vrbot.cli.experiment import duration
+from vrbot.cli.main import run
+
+
+def test_the_plans_are_listed_with_what_cannot_be_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["experiment", "list"]) == 0
+    seen = capsys.readouterr()
+    for name in ("unlabelled", "semi-supervised", "ablations", "span-lengths", "human", "transfer", "all-models"):
+        assert name in seen.out
+    assert "category-leak cannot be run: " in seen.err
+    assert run(["experiment", "list", "--json"]) == 0
+    plans = {plan["name"]: plan for plan in json.loads(capsys.readouterr().out)}
+    assert plans["smoke"]["rows"] == ["seq2seq", "vrbot"]
+    assert plans["category-leak"]["not_runnable"]
+
+
+def test_the_smoke_plan_runs_in_processes_skips_what_is_done_and_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    command = ["experiment", "run", "smoke", "--out", str(out), "--seeds", "1", "--set", "training.max_epochs=1"]
+    only = ["--only", "seq2seq", "--only", "references", "--jobs", "2"]
+    assert run([*command, *only]) == 0
+    seen = capsys.readouterr()
+    assert "2 of 2 jobs are finished" in seen.out
+    assert "clinic seq2seq seed 1 finished" in seen.err
+    assert run([*command, *only]) == 0
+    assert "clinic seq2seq seed 1 skipped" in capsys.readouterr().err
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- results: smoke -->\n<!-- end of results: smoke -->\n", encoding="utf-8")
+    assert run(["experiment", "report", str(out), "--readme", str(readme), "--resamples", "100"]) == 0
+    said = capsys.readouterr()
+    assert "| seq2seq | 1/1 |" in said.out
+    assert "| vrbot | 0/1 |" in said.out
+    assert "clinic vrbot: 1 of 1 runs are still to be done" in said.out
+    assert "has the new table" in said.err
+    assert "| seq2seq | 1/1 |" in readme.read_text("utf-8")
+    assert (out / "report" / "report.tex").is_file()
+
+
+def test_wrong_use_is_one_line_and_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    assert run(["experiment", "run", "table-2", *out]) == 2
+    assert run(["experiment", "run", "ablations", *out]) == 2
+    assert run(["experiment", "run", "category-leak", *out]) == 2
+    assert run(["experiment", "run", "smoke", "--seeds", "one", *out]) == 2
+    assert run(["experiment", "report", str(tmp_path)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 5
+    for line, words in zip(lines, ("known: ", "--corpus", "cannot be run", "1,2,3", "not an experiment"), strict=True):
+        assert words in line
+
+
+@pytest.mark.parametrize("verb", ["run", "report", "list"])
+def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["experiment", verb, "--help"]) == 0
+    assert f"vrbot experiment {verb}" in capsys.readouterr().out.split("Example", 1)[1]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (600, "10 min"), (12_000, "3 h 20 min")])
+def test_durations_are_written_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

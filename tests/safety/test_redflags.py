@@ -1,0 +1,170 @@
+"""Red flags on sentences made from templates the rules never read."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.safety.redflag_cases import ABSENT, Case, half_rows, later, negatives, positives, rows
+from vrbot.safety.redflags import NOTICE, categories, scan
+from vrbot.safety.tables import items, rows_of
+
+HALVES = {"development": 0, "held out": 1}
+
+
+def raised(text: str) -> set[str]:
+    return {flag.category for flag in scan(text)}
+
+
+def sensitivity(cases: list[Case]) -> float:
+    return sum(case.category in raised(case.text) for case in cases) / len(cases)
+
+
+def test_there_are_enough_cases_to_measure() -> None:
+    assert sum(len(list(positives(half))) for half in (0, 1)) >= 1200
+    assert sum(len(list(negatives(half))) for half in (0, 1)) >= 1000
+    assert {case.category for case in positives(1)} == set(categories())
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+def test_99_of_100_positives_raise_their_own_category(half: int) -> None:
+    assert sensitivity(list(positives(half))) >= 0.99
+
+
+@pytest.mark.parametrize("name", ["redflag_fresh", "redflag_last"])
+def test_sentences_written_after_the_rules_still_raise_their_category(name: str) -> None:
+    assert sensitivity(list(later(name))) >= 0.99
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+@pytest.mark.parametrize("kind", [*ABSENT, "similar"])
+def test_95_of_100_hard_negatives_of_every_kind_raise_nothing(kind: str, half: int) -> None:
+    cases = [case for case in negatives(half) if case.kind == kind]
+    assert sum(not raised(case.text) for case in cases) / len(cases) >= 0.95
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_negating_a_positive_removes_it_and_negating_that_brings_it_back(language: str) -> None:
+    negate, twice = {"zh": ("没有{}", "不是没有{}"), "en": ("There is no {}", "It is not that there is no {}")}[
+        language
+    ]
+    nouns = [(category, words) for category, code, words in rows("redflag_nouns") if code == language]
+    assert [words for category, words in nouns if category in raised(negate.format(words))] == []
+    assert [words for category, words in nouns if category not in raised(twice.format(words))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("没有发烧，但是胸口压榨样疼，出冷汗", "acute_coronary"),
+        ("No fever, but crushing chest pain and sweating", "acute_coronary"),
+        ("去年做过手术，现在呕血了", "gi_bleeding"),
+        ("I had an ulcer years ago and now I am vomiting blood", "gi_bleeding"),
+        ("我同事没事，我自己呕血了", "gi_bleeding"),
+        ("my friend is fine, but I'm vomiting blood", "gi_bleeding"),
+        ("我妈突然嘴歪，右手抬不起来", "stroke"),
+    ],
+)
+def test_what_holds_for_another_finding_time_or_person_does_not_hide_this_one(text: str, category: str) -> None:
+    assert category in raised(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["我的胸口没有疼，也没出汗", "My chest does not hurt, no sweating", "会不会呕血？", "If I vomit blood, what then?"],
+)
+def test_a_negation_inside_a_finding_or_a_question_raises_nothing(text: str) -> None:
+    assert raised(text) == set()
+
+
+def test_a_language_given_leaves_out_the_other_ones_rules() -> None:
+    mixed = "呕血了。I want to kill myself"
+    assert {flag.category for flag in scan(mixed, "zh")} == {"gi_bleeding"}
+    assert {flag.category for flag in scan(mixed, "en")} == {"suicidal_intent"}
+    assert raised(mixed) == {"gi_bleeding", "suicidal_intent"}
+
+
+def test_findings_too_far_apart_are_not_one_picture() -> None:
+    assert "acute_coronary" not in raised("胸痛。" + "天气很好。" * 60 + "打球出汗了")
+
+
+def test_a_flag_behind_a_very_long_text_is_found_at_its_place() -> None:
+    text = "今天天气很好。" * 3000 + "我呕血了"
+    (flag,) = scan(text)
+    assert [text[one.start : one.end] for one in flag.evidence] == ["呕血"]
+
+
+def test_emergencies_come_before_what_is_only_urgent() -> None:
+    assert [flag.severity for flag in scan("被流浪狗咬了流血。后来我呕血了")] == ["emergency", "urgent"]
+
+
+@given(st.text(max_size=200))
+def test_no_text_makes_the_scan_fail_and_evidence_lies_inside_it(text: str) -> None:
+    for flag in scan(text):
+        assert all(0 <= one.start < one.end <= len(text) for one in flag.evidence)
+
+
+FRAGMENTS = [
+    "胸痛",
+    "没有",
+    "不",
+    "冷汗",
+    "如果",
+    "，",
+    "。",
+    "去年",
+    "同事",
+    "chest pain",
+    " no ",
+    "sweating",
+    "if ",
+    "39",
+    "/",
+    "\ud800",
+    "İ",
+]
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join))
+def test_no_heap_of_cues_and_findings_makes_the_scan_fail(text: str) -> None:
+    assert scan(text) == scan(text)
+
+
+@given(st.sampled_from(half_rows("redflag_sentences", 0)), st.text(alphabet="好的嗯。\n ", max_size=20))
+def test_what_is_said_before_in_its_own_line_changes_nothing(row: tuple[str, ...], before: str) -> None:
+    assert raised(row[2]) <= raised(f"{before}\n{row[2]}")
+
+
+def test_an_utterance_takes_about_a_millisecond() -> None:
+    texts = [case.text for case in positives(0)]
+    scan(texts[0])
+    begun = time.process_time()
+    for text in texts:
+        scan(text)
+    assert (time.process_time() - begun) / len(texts) < 0.004  # about 1 ms; a loaded machine may need more
+
+
+def test_every_rule_is_whole() -> None:
+    concepts = {row["concept"] for row in rows_of("redflag_concepts")}
+    used = set()
+    for row in rows_of("redflag_rules"):
+        assert row["category"] in categories()
+        used |= {name for group in row["needs"].split("+") for name in group.strip().split("|")}
+        used |= {name for name in row["unless"].split("|") if name}
+    assert used == concepts
+    assert len({row["rule"] for row in rows_of("redflag_rules")}) == len(rows_of("redflag_rules"))
+    assert {row["category"] for row in rows_of("redflag_rules")} == set(categories())
+    assert all(items(row["zh"]) and items(row["en"]) for row in rows_of("redflag_concepts"))
+
+
+def test_every_category_has_advice_in_both_languages_and_a_source() -> None:
+    assert len(categories()) >= 30
+    for category in categories().values():
+        assert all(category.advice.values())
+        assert all(category.name.values())
+        assert category.reference
+    assert "clinician" in NOTICE["en"]
+    assert "临床医生" in NOTICE["zh"]
