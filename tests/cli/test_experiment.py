@@ -33,6 +33,7 @@ def test_the_smoke_plan_runs_in_processes_skips_what_is_done_and_reports(
     seen = capsys.readouterr()
     assert "2 of 2 jobs are finished" in seen.out
     assert "clinic seq2seq seed 1 finished" in seen.err
+    assert [path.read_text("utf-8") for path in out.rglob("log.txt")] == ["", ""]
     assert run([*command, *only]) == 0
     assert "clinic seq2seq seed 1 skipped" in capsys.readouterr().err
     readme = tmp_path / "README.md"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 
-from tests.serving.fakes import ANN, RAY
+from tests.serving.fakes import ANN, RAY, Parrot
+from vrbot.safety.switch import KillSwitch
 from vrbot.serving.problems import ReasonNeededError
 from vrbot.serving.rules_desk import RulesDesk
 from vrbot.serving.service import Desk
@@ -12,8 +17,34 @@ from vrbot.serving.store import Store
 
 
 @pytest.fixture
-def desk(store: Store) -> Desk:
-    return Desk(store, RulesDesk(lambda: None))
+def switch(tmp_path: Path) -> KillSwitch:
+    return KillSwitch(tmp_path / "switch.json")
+
+
+@pytest.fixture
+def desk(switch: KillSwitch) -> Iterator[Desk]:
+    store = Store.open("sqlite://", create=True)
+    yield Desk(store, RulesDesk(switch), Parrot())
+    store.close()
+
+
+def test_the_switch_in_its_file_stops_drafts_until_it_is_off(desk: Desk, switch: KillSwitch) -> None:
+    consultation = desk.consultations.open(ANN, "zh").id
+    turn = desk.consultations.receive(ANN, consultation, "1", "头痛")
+    switch.switch_on("剂量有误", "ann", datetime(2026, 1, 1, tzinfo=UTC))
+    assert desk.drafting.draft(ANN, turn.id).failure == "drafts are switched off: 剂量有误"
+    switch.switch_off("已修正", "ann", datetime(2026, 1, 2, tzinfo=UTC))
+    assert desk.drafting.draft(ANN, turn.id).failure is None
+    switch.path.write_text("damaged", encoding="utf-8")
+    assert "switched off" in str(desk.drafting.draft(ANN, turn.id).failure)
+
+
+def test_a_medicine_nobody_named_is_marked_in_a_draft_and_one_the_reply_is_about_is_not() -> None:
+    rules = RulesDesk(KillSwitch("nowhere.json"))
+    conversation = [("头痛三天", "")]
+    found = rules.unsupported("建议服用布洛芬。", conversation, {"keywords": [{"name": "阿莫西林"}]})
+    assert [finding["level"] for finding in found] == ["caution"]
+    assert rules.unsupported("建议服用布洛芬。", conversation, {"keywords": [{"name": "布洛芬"}]}) == []
 
 
 def test_an_emergency_raises_the_banner_and_a_cold_does_not(desk: Desk) -> None:

@@ -63,7 +63,7 @@ def keyword_sources(model: Any, perception: Perception, rows: Tensor) -> Keyword
     context, graph = torch.stack([each[0] for each in scores]), torch.stack([each[1] for each in scores])
     given_by = torch.stack([_given_by(policy, evidence, each, keywords) for each in judged])  # [actions, N, L]
     probability = given_by.sum(dim=0)
-    shares = (graph - torch.logaddexp(context, graph)).exp()
+    shares = (graph - torch.logaddexp(context, graph)).exp().nan_to_num(nan=0.0)  # what nobody can reach: no share
     from_graph = (given_by * shares).sum(dim=0) / probability.clamp_min(torch.finfo(probability.dtype).tiny)
     likeliest = torch.stack([chance for chance, _ in judged]).argmax(dim=0)  # [N]
     row = torch.arange(len(rows))

@@ -142,7 +142,9 @@ def _confidence(
     from vrbot.explain.confidence_picture import draw_confidence
     from vrbot.explain.evidence import plain
 
-    if "valid" not in dialogues.split_names or not explainer.has_action:
+    labelled = {name for name in dialogues.split_names if (dialogues.split(name).labels.category >= 0).any()}
+    if not {"valid", split} <= labelled or not explainer.has_action:
+        note("confidence is not measured: it needs labelled categories in the validation split and in this one")
         return {}
     limits = limits_of(explainer.agent.config.network)
     guard = fit_guard(explainer.model, dialogues.split("valid"), limits)

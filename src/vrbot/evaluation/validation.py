@@ -16,7 +16,7 @@ from vrbot.evaluation.scorecard import Options, Resources, measure
 
 Validate = Callable[[torch.nn.Module], Mapping[str, float | None]]
 
-MOST_DIALOGUES = 200
+MOST_DIALOGUES = 400
 WATCHED = (
     "micro_f1",
     "micro_f1_without_most_frequent",

@@ -186,7 +186,8 @@ def attempt(folder: ExperimentFolder, plan: Plan, job: Job, complain: Callable[[
 
 def _end_with_the_runner() -> None:
     """The runner holds the other end of standard input: when that closes, it is gone, and the job saves and stops."""
-    sys.stdin.buffer.read()
+    while os.read(sys.stdin.fileno(), 1024):  # not through a buffer, whose lock the interpreter needs to shut down
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from vrbot.safety.claims import ClaimChecker, unsupported
 from vrbot.safety.deidentify import deidentify
 from vrbot.safety.medication import check, extract_facts
 from vrbot.safety.redflags import scan
+from vrbot.safety.switch import KillSwitch
 from vrbot.serving.safety_desk import CAUTION, STOP, Conversation, Finding
-
-Unsupported = Callable[[str, Conversation, Mapping[str, Any]], Sequence[Finding]]
 
 
 class RulesDesk:
-    """The rules as they are shipped; what nothing supports, and the kill switch, are asked of who is given."""
+    """The rules as they are shipped, the kill switch in its file, and whoever knows the names a model can use."""
 
-    def __init__(self, drafts_stopped: Callable[[], str | None], unsupported: Unsupported | None = None) -> None:
-        self._drafts_stopped, self._unsupported = drafts_stopped, unsupported
+    def __init__(self, switch: KillSwitch, claims: ClaimChecker | None = None) -> None:
+        self._switch, self._claims = switch, claims
 
     def red_flags(self, text: str) -> Sequence[Finding]:
         """An emergency says stop, what is urgent asks for caution; either raises the banner."""
@@ -30,13 +30,22 @@ class RulesDesk:
         return [asdict(finding) for finding in check(text, facts)]
 
     def unsupported(self, text: str, conversation: Conversation, reply: Mapping[str, Any]) -> Sequence[Finding]:
-        """As given; nothing where nobody was."""
-        return [] if self._unsupported is None else self._unsupported(text, conversation, reply)
+        """Medicines and diseases that neither the conversation nor the reply's own state and action name."""
+        said = [utterance for turn in conversation for utterance in turn if utterance]
+        found = unsupported(text, [*said, *_named(reply)], self._claims)
+        return [{**asdict(claim), "level": CAUTION} for claim in found]
 
     def deidentify(self, text: str) -> str:
         """The text with placeholders."""
         return deidentify(text).text
 
     def drafts_stopped(self) -> str | None:
-        """As given."""
-        return self._drafts_stopped()
+        """The reason in the switch's file, if it is on."""
+        state = self._switch.state()
+        return (state.reason or "no reason was given") if state.on else None
+
+
+def _named(reply: Mapping[str, Any]) -> list[str]:
+    """The names of a reply's state and keywords."""
+    entities = [*(reply.get("state") or ()), *(reply.get("keywords") or ())]
+    return [str(each["name"]) for each in entities if isinstance(each, Mapping) and each.get("name")]
