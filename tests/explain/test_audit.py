@@ -88,7 +88,7 @@ def test_an_untrue_explanation_is_found(
         return reply
 
     monkeypatch.setattr(explainer, "respond", untrue)
-    report = audit(explainer, corpus, "test")
+    report = audit(explainer, corpus, "test", 5)
     assert touched
     assert not report.passed
     assert any(failure.endswith(f": {name}") for failure in report.failures)
