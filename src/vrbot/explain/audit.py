@@ -21,7 +21,7 @@ from vrbot.explain.paths import attention_in, path_weights
 from vrbot.explain.places import word_spans
 from vrbot.explain.steering import Change, Perceived, perceive
 from vrbot.explain.words import written_words
-from vrbot.model.keyword_scores import SetScores
+from vrbot.model.keyword_scores import KeywordScores, SetScores
 
 TOLERANCE = 1e-6
 PATH_CHECKS = ("path exists", "path weight as used")
@@ -240,7 +240,7 @@ def _probabilities_used(explainer: Explainer, perceived: Perceived) -> torch.Ten
     ids = keywords.ids.clamp_max(model.table.num_entities - 1)
     with torch.no_grad():
         evidence = model.policy_evidence(perceived.heard, perceived.states)
-        scores = policy.decide(evidence, model.action_length, model.decide).scores.keywords
+        scores: KeywordScores = policy.decide(evidence, model.action_length, model.decide).scores.keywords
     if isinstance(scores, SetScores):
         return scores.logits.sigmoid().gather(1, ids)
     return scores.log_probs.gather(2, ids.unsqueeze(2)).squeeze(2).exp()

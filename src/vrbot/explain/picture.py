@@ -223,7 +223,7 @@ def _draw_paths(axes: Any, keywords: Sequence[KeywordEvidence], words: Mapping[s
             middle = (start + end) / 2
             axes.text(middle, -row + 0.18, printable(relation), ha="center", fontsize=7, parse_math=False)
         effect = words["effect"].format(effect=-path.effect)
-        below = f"{words['weight']} {path.weight:.3f}, {effect}"
+        below = f"{words['weight']} {path.weight:.2g}, {effect}"
         axes.text(across[1] / 2, -row - 0.3, below, ha="center", fontsize=7, color="#555555")
 
 

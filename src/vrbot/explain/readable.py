@@ -169,7 +169,7 @@ def path_text(path: Path, words: Mapping[str, str]) -> str:
     for relation, entity in zip(path.relations, path.entities[1:], strict=True):
         steps.append(f"-[{printable(relation)}]-> {printable(entity)}")
     effect = words["effect"].format(effect=-path.effect)
-    return f"{' '.join(steps)}  ({words['weight']} {path.weight:.4f}, {effect})"
+    return f"{' '.join(steps)}  ({words['weight']} {path.weight:.2g}, {effect})"
 
 
 def _spoken(spoken: tuple[WordEvidence, ...], words: Mapping[str, str]) -> Iterator[str]:
