@@ -48,7 +48,7 @@ def told_after(model: Damd, batch: SessionBatch, state: list[int], keywords: lis
 def outputs(model: Damd, batch: SessionBatch, told: ToldTurns) -> dict[str, Tensor]:
     """Per turn [N, .]: what each of the three decoders says."""
     targets = batch.targets
-    reply = model._log_prob(told.conditions, targets.response, targets.response_lengths)
+    reply = model.log_prob(told.conditions, targets.response, targets.response_lengths)
     return {
         "state": told.state.log_probs[:, 0].exp(),
         "category": told.action.category,

@@ -138,11 +138,11 @@ def test_the_reply_is_written_from_the_hidden_states_of_both_decoders(corpus: Co
     model, batch = moss(corpus), batch_of(corpus)
     chained = model.chain(model.hear(batch.inputs, batch.layout), batch.layout, known_in(model, batch))
     given, targets = chained.conditions, batch.targets
-    plain = model._log_prob(given, targets.response, targets.response_lengths)
+    plain = model.log_prob(given, targets.response, targets.response_lengths)
     answered = targets.response_lengths > 0
     for part in ("state_read", "keywords_read"):
         read: Encoded = getattr(given, part)
         changes: dict[str, Any] = {part: dataclasses.replace(read, tokens=-read.tokens)}
         turned = dataclasses.replace(given, **changes)
-        other = model._log_prob(turned, targets.response, targets.response_lengths)
+        other = model.log_prob(turned, targets.response, targets.response_lengths)
         assert torch.equal(~torch.isclose(plain, other), read.mask.any(dim=1) & answered)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from vrbot.baselines.span_chain import (
     ChainDecoder,
     ChainedAction,
+    ChainedReplies,
     Sources,
     Told,
     ToldAction,
@@ -31,14 +32,13 @@ from vrbot.baselines.span_chain import (
     spans_before,
 )
 from vrbot.config import Config
-from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.vocabulary import SEP
 from vrbot.model.build import World, build_generator, build_words, keyword_order
 from vrbot.model.context_encoder import Context, mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.policy_network import Action
-from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
+from vrbot.model.response_generator import Conditions, ResponseGenerator
 from vrbot.model.spans import EntityTable, Span, SpanReader
 from vrbot.model.vrbot import Heard
 from vrbot.nets.attention import AdditiveAttention
@@ -100,7 +100,7 @@ class ToldTurns:
     conditions: Conditions
 
 
-class Damd(nn.Module):
+class Damd(ChainedReplies):
     """Domain-aware multi-decoder, here with the medical state and action."""
 
     needed_labels = ("state", "keywords")
@@ -145,7 +145,7 @@ class Damd(nn.Module):
         action = Action(known.category * known.category_known.unsqueeze(-1), known.keywords)
         told = self.tell(heard, before, known.state, action)
         lengths = targets.response_lengths.masked_fill(~used, 0)
-        gains = {"reconstruction": self._log_prob(told.conditions, targets.response, lengths)}
+        gains = {"reconstruction": self.log_prob(told.conditions, targets.response, lengths)}
         gains |= label_terms(told.state.log_probs, told.action, known)
         return loss_of_turns(batch, {name: gain.masked_fill(~used, 0.0) for name, gain in gains.items()}, {})
 
@@ -214,17 +214,6 @@ class Damd(nn.Module):
             slots_of(state, hidden).and_also(heard.mentions),
             heard.table,
         )
-
-    def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
-        given: Conditions = perception.conditions.select(rows)
-        return self.generator.step, self.generator.initial(given, self.action.vectors(given.action))
-
-    @torch.no_grad()
-    def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:
-        return self._log_prob(perception.conditions, response, lengths)
-
-    def _log_prob(self, given: Conditions, response: Tensor, lengths: Tensor) -> Tensor:
-        return self.generator.log_prob(given, self.action.vectors(given.action), response, lengths)
 
 
 def build_damd(config: Config, world: World) -> Damd:

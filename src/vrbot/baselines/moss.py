@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from vrbot.baselines.span_chain import (
     ChainDecoder,
     ChainedAction,
+    ChainedReplies,
     Sources,
     ToldAction,
     build_action,
@@ -30,12 +31,11 @@ from vrbot.baselines.span_chain import (
     spans_before,
 )
 from vrbot.config import Config
-from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.model.build import World, build_context_encoder, build_generator, build_words, keyword_order
 from vrbot.model.context_encoder import mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Perception
-from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
+from vrbot.model.response_generator import Conditions, ResponseGenerator
 from vrbot.model.spans import Clamp, EntityTable, Span, SpanReader
 from vrbot.model.vrbot import Heard
 from vrbot.nets.encoders import Encoded
@@ -52,7 +52,7 @@ class Chained:
     conditions: Conditions
 
 
-class Moss(nn.Module):
+class Moss(ChainedReplies):
     """Reads with one encoder, then runs three decoders in a row."""
 
     preference: Tensor
@@ -85,7 +85,7 @@ class Moss(nn.Module):
         targets, num_categories = batch.targets, self.action.categories.num_embeddings
         known = known_latents(targets, self.state_length, self.action_length, self.preference, num_categories)
         chained = self.chain(self.hear(batch.inputs, batch.layout), batch.layout, known)
-        reply = self._log_prob(chained.conditions, targets.response, targets.response_lengths)
+        reply = self.log_prob(chained.conditions, targets.response, targets.response_lengths)
         labels = label_terms(chained.state_log_probs, chained.action, known)
         return loss_of_turns(batch, {"reconstruction": reply, **labels}, {})
 
@@ -144,17 +144,6 @@ class Moss(nn.Module):
         chained = self.chain(self.hear(inputs, layout), layout)
         keywords = named_entities(chained.conditions.action.keywords)
         return Perception(named_entities(chained.state), chained.action.category, keywords, chained.conditions)
-
-    def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
-        given: Conditions = perception.conditions.select(rows)
-        return self.generator.step, self.generator.initial(given, self.action.vectors(given.action))
-
-    @torch.no_grad()
-    def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:
-        return self._log_prob(perception.conditions, response, lengths)
-
-    def _log_prob(self, given: Conditions, response: Tensor, lengths: Tensor) -> Tensor:
-        return self.generator.log_prob(given, self.action.vectors(given.action), response, lengths)
 
 
 def build_moss(config: Config, world: World) -> Moss:

@@ -15,14 +15,16 @@ from torch import Tensor, nn
 
 from vrbot.baselines.turn_losses import batch_loss
 from vrbot.config import Config
+from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnLayout
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.model.action_classifier import ActionClassifier
 from vrbot.model.build import CATEGORY_SIZE, build_tracker
 from vrbot.model.context_encoder import Mentions
-from vrbot.model.contract import BatchLoss
+from vrbot.model.contract import BatchLoss, Perception
 from vrbot.model.keyword_scores import SpanScores
 from vrbot.model.policy_network import Action, ActionClamp
+from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.spans import Clamp, Span, Written, one_hot_choice, span_of
 from vrbot.model.state_tracker import StateTracker
 from vrbot.model.vrbot import Heard
@@ -134,6 +136,24 @@ class ChainedAction(nn.Module):
 
     def _begun(self, sources: Sources, category: Tensor) -> Sources:
         return replace(sources, evidence=(*sources.evidence, category @ self.categories.weight))
+
+
+class ChainedReplies(nn.Module):
+    """A model whose generator writes from what its chain of decoders has written."""
+
+    generator: ResponseGenerator
+    action: ChainedAction
+
+    def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
+        given: Conditions = perception.conditions.select(rows)
+        return self.generator.step, self.generator.initial(given, self.action.vectors(given.action))
+
+    @torch.no_grad()
+    def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:
+        return self.log_prob(perception.conditions, response, lengths)
+
+    def log_prob(self, given: Conditions, response: Tensor, lengths: Tensor) -> Tensor:
+        return self.generator.log_prob(given, self.action.vectors(given.action), response, lengths)
 
 
 def heard_rows(heard: Heard, rows: slice) -> Heard:
