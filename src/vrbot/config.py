@@ -99,11 +99,17 @@ class TrainingSettings(_Settings):
 
 
 class DecodingSettings(_Settings):
-    """How replies are searched for."""
+    """How replies are searched for; the last two count for systems with VRBot's generator.
+
+    `keyword_bonus` (nats) prefers keywords not yet named; with `precision` int8 the words' scores are rounded first and
+    the best of them computed again.
+    """
 
     beam: int = Field(5, ge=1)
-    length_penalty: float = Field(1.0, ge=0)
+    length_penalty: float = Field(1.3, ge=0)
     max_length: int = Field(50, ge=1)
+    keyword_bonus: float = Field(2.0, ge=0)
+    precision: Literal["float32", "int8"] = "float32"
 
 
 class FactSettings(_Settings):
@@ -175,13 +181,19 @@ class TransformerSettings(_Settings):
 
 
 class PretrainedSettings(_Settings):
-    """The encoder of `vrbot-bert` and `hred-bert`; the features of one that does not learn are kept in memory."""
+    """The encoder of `vrbot-bert` and `hred-bert`; what layers that do not learn make of a text is kept in memory.
+
+    Its words are features of the last `layers`, frozen or not. Beside them it reads the last `history` sub-tokens of
+    the dialogue (0: none) with its `learning_layers` learning.
+    """
 
     directory: Folder | None = None
     freeze: bool = True
     layers: int = Field(3, ge=1)
-    learning_rate_factor: float = Field(0.02, gt=0)
-    cache_megabytes: int = Field(1500, ge=0)
+    history: int = Field(112, ge=0)
+    learning_layers: int = Field(2, ge=1)
+    learning_rate_factor: float = Field(0.05, gt=0)
+    cache_megabytes: int = Field(3000, ge=0)
 
 
 class Config(_Settings):
@@ -251,6 +263,8 @@ def paper() -> Config:
             embedding_size=300,
             hidden_size=512,
             dropout=0.0,
+            word_dropout=0.0,
+            ngram_dropout=0.0,
             memory="carried",
             readings="fed",
             coverage=False,
@@ -286,6 +300,7 @@ def paper() -> Config:
             patience=10,
             average_decay=0.0,
         ),
+        decoding=DecodingSettings(length_penalty=1.0, keyword_bonus=0.0),
         vhred=VhredSettings(latent_size=100, kl_warmup_steps=25_000),
         postks=PostksSettings(warmup_steps=5_000),
     )

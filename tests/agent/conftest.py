@@ -14,7 +14,7 @@ from vrbot.agent.pretrained import Pretrained
 from vrbot.agent.respond import Agent
 from vrbot.baselines.catalogue import build_model
 from vrbot.dialogue.corpus import Corpus
-from vrbot.model.build import world_of
+from vrbot.model.world import world_of
 from vrbot.training.description import RunPlan
 from vrbot.training.runs import Parts, train_run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vrbot.baselines.catalogue import CATALOGUE, build_model
+from vrbot.baselines.catalogue import CATALOGUE, ENDPOINTS, build_model
 from vrbot.cli import demo
 from vrbot.cli.main import run as run_command
 from vrbot.config import recipe
@@ -29,8 +29,10 @@ TINY = {
 def test_every_system_is_listed_with_what_it_can_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["models", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in listed] == list(CATALOGUE)
+    assert [row["name"] for row in listed] == [*CATALOGUE, *ENDPOINTS]
     assert all(set(row) == {"name", "idea", "labels", "parameters"} for row in listed)
+    listed, asked = listed[: len(CATALOGUE)], listed[len(CATALOGUE) :]
+    assert all(row["parameters"] is None and row["labels"] == [] for row in asked)
     for row in listed:
         assert row["parameters"] is None if CATALOGUE[row["name"]].needs_encoder else row["parameters"] > 0
     assert {row["name"]: tuple(row["labels"]) for row in listed} == {name: e.labels for name, e in CATALOGUE.items()}

@@ -13,7 +13,7 @@ from tests.model.tiny import entity_id, sessions
 from vrbot.baselines.references.answers import Experience, Phrasebook, Reference, learnt_keywords
 from vrbot.baselines.references.catalogue import REFERENCES
 from vrbot.baselines.references.histories import CharacterFeatures, said_before, word_counts
-from vrbot.baselines.references.linear import best_threshold, fit_regressions, minimise
+from vrbot.baselines.references.linear import best_threshold, fit_regressions
 from vrbot.baselines.references.retrieval import BestMatch25
 from vrbot.dialogue.conversation import encode_conversation
 from vrbot.dialogue.corpus import Corpus
@@ -155,16 +155,6 @@ def test_the_regressions_reach_the_optimum_that_scikit_learn_finds() -> None:
     for column in range(2):
         model = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(features, wanted[:, column])
         np.testing.assert_allclose(fitted.scores(features)[:, column], model.predict_proba(features)[:, 1], atol=0.02)
-
-
-def test_the_minimiser_finds_the_bottom_of_a_bowl() -> None:
-    curvature = np.array([1.0, 10.0, 100.0], dtype=np.float32)
-
-    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        return float((curvature * (weights - 3) ** 2).sum() / 2), curvature * (weights - 3)
-
-    found = minimise(loss, np.zeros(3, dtype=np.float32), first_step=0.001, steps=100)
-    np.testing.assert_allclose(found, 3, atol=0.05)
 
 
 def test_the_best_threshold_is_the_one_with_the_best_f1() -> None:

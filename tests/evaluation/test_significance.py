@@ -204,3 +204,9 @@ def test_systems_are_compared_under_each_metric_and_corrected_over_the_table() -
     assert tuple(comparison.adjusted_p_bootstrap for comparison in corrected) == expected
     with pytest.raises(UsageError, match="distinct_1"):
         compare_systems(first, second, np.arange(30), generator(), ["distinct_1"], 10)
+
+
+def test_a_comparison_of_no_metrics_is_refused_and_says_what_there_is() -> None:
+    score = {"bleu_2": noise(6, 1)}
+    with pytest.raises(UsageError, match="no metrics to compare: name at least one of bleu_2"):
+        compare_systems(score, score, np.arange(6), generator(), [])

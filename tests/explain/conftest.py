@@ -6,12 +6,12 @@ from functools import cache
 
 import pytest
 
-from tests.agent.conftest import MakeAgent
+from tests.agent.conftest import MakeAgent, run
 from tests.agent.conftest import make_agent as fresh_agent
 from tests.model.tiny import TRIPLES, build_corpus
 from vrbot.dialogue.corpus import Corpus
 
-__all__ = ["fresh_agent"]
+__all__ = ["fresh_agent", "run"]
 
 BACK = {"contains_symptom": "symptom_of", "to_treat": "treated_by", "check_item": "checked_for"}
 CONVERSATION = [("我咳嗽三天了", "有没有发烧，头痛？"), ("发烧，没有头痛", "考虑流感，查胸片。"), ("怎么办，咳嗽", "")]

@@ -9,7 +9,7 @@ from tests.model.test_response_generator import conditions
 from tests.model.tiny import batch_of, tiny_config, tiny_vrbot
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.vocabulary import BOS
-from vrbot.model.build import meanings_of
+from vrbot.model.world import meanings_of
 
 
 def test_every_surface_form_means_its_entities(corpus: Corpus) -> None:

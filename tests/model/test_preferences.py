@@ -11,11 +11,11 @@ from torch import Tensor
 from tests.model.tiny import batch_of, entity_id, tiny_config, tiny_vrbot
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus
-from vrbot.model.build import world_of
 from vrbot.model.detectors import ResponseDetector
 from vrbot.model.policy_network import PolicyNetwork
 from vrbot.model.spans import WrittenSpan, one_hot_choice, span_of
 from vrbot.model.vrbot import VRBot
+from vrbot.model.world import world_of
 
 UNBIASED: dict[str, Any] = {"tracker__generation_bias": 0.0, "tracker__ending_bias": 0.0, "tracker__order_bias": 0.0}
 

@@ -13,6 +13,7 @@ from vrbot.dialogue.vocabulary import BOS
 from vrbot.model.policy_network import Action
 from vrbot.model.response_generator import Conditions
 from vrbot.model.vrbot import VRBot
+from vrbot.nets.prepared import RoundedProjection, int8_is_possible
 
 READINGS = ("fed", "late")
 
@@ -105,3 +106,46 @@ def test_rows_are_scored_the_same_in_blocks_of_any_size(
     whole = model.generator.log_prob(*arguments)
     monkeypatch.setattr("vrbot.model.reply_sources.ROWS_AT_ONCE", 2)
     torch.testing.assert_close(model.generator.log_prob(*arguments), whole, atol=1e-4, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_search_prefers_exactly_the_keywords_that_are_left(corpus: Corpus) -> None:
+    model, batch = tiny_vrbot(tiny_config(decoding__keyword_bonus=1.5), corpus), batch_of(corpus)
+    given, generator = conditions(model, batch), model.generator
+    state = generator.initial(given, model.category_vectors(given.action))
+    keywords, there = given.action.keywords, given.action.keywords.mask
+    first = torch.where(there[:, 0], generator.entity_words[keywords.ids[:, 0].clamp_max(len(model.table()) - 2)], BOS)
+    _, state = generator.search_step(torch.full((len(batch.turn),), BOS), state)
+    plain, _ = generator.step(first, state)
+    sought, _ = generator.search_step(first, state)
+    some_left = False
+    for row in range(len(batch.turn)):
+        spoken = set(generator.meanings[first[row]].tolist())
+        left = {k for k, is_there in zip(keywords.ids[row].tolist(), there[row].tolist(), strict=True) if is_there}
+        words = generator.entity_words[torch.tensor(sorted(left - spoken), dtype=torch.long)]
+        expected = plain[row].clone()
+        expected[words] = (expected[words] + 1.5).clamp_max(0.0)
+        torch.testing.assert_close(sought[row], expected)
+        some_left |= len(words) > 0
+    assert some_left
+    assert bool((sought <= 0).all())
+
+
+@pytest.mark.skipif(not int8_is_possible(), reason="this build of torch has no int8 products")
+@torch.no_grad()
+def test_the_precision_of_a_search_changes_neither_training_nor_more_than_the_last_digits(corpus: Corpus) -> None:
+    exact, rounded = (tiny_vrbot(tiny_config(decoding__precision=kind), corpus) for kind in ("float32", "int8"))
+    rounded.load_state_dict(exact.state_dict())
+    batch = batch_of(corpus)
+    given = conditions(exact, batch)
+    found = []
+    for model in (exact, rounded):
+        state = model.generator.initial(given, model.category_vectors(given.action))
+        found.append(model.generator.step(torch.full((len(batch.turn),), BOS), state)[0])
+    generator = rounded.generator
+    assert isinstance(generator._projection.of(generator.words.weight, generator.output_bias), RoundedProjection)
+    torch.testing.assert_close(*found, atol=0.05, rtol=0)
+    targets, vectors = batch.targets, exact.category_vectors(given.action)
+    response = targets.response, targets.response_lengths
+    scores = [model.generator.log_prob(given, vectors, *response) for model in (exact, rounded)]
+    assert torch.equal(*scores)

@@ -15,9 +15,9 @@ def inputs() -> Tensor:
     return torch.randn(len(LENGTHS), 5, SIZE, generator=torch.Generator().manual_seed(0))
 
 
-def encoder() -> BidirectionalEncoder:
+def encoder(word_dropout: float = 0.0) -> BidirectionalEncoder:
     torch.manual_seed(1)
-    return BidirectionalEncoder(SIZE, HIDDEN)
+    return BidirectionalEncoder(SIZE, HIDDEN, word_dropout)
 
 
 def test_both_directions_added_are_those_of_two_recurrent_nets_over_each_row_alone() -> None:
@@ -58,6 +58,19 @@ def test_neither_the_content_nor_the_amount_of_padding_matters() -> None:
         torch.testing.assert_close(found.tokens[:, :5], expected.tokens)
         torch.testing.assert_close(found.summary, expected.summary)
         assert not found.tokens[:, 5:].any()
+
+
+def test_in_training_a_share_of_the_inputs_is_not_read_and_the_others_are_louder_and_in_use_all_are() -> None:
+    plain, dropping, rows = encoder(), encoder(0.5), inputs()
+    torch.manual_seed(2)
+    heard = nn.Dropout1d(0.5)(rows)
+    silent = (heard == 0).all(dim=-1)
+    assert silent.any()
+    assert not silent.all()
+    torch.testing.assert_close(heard[~silent], 2 * rows[~silent])
+    torch.manual_seed(2)
+    torch.testing.assert_close(dropping(rows, LENGTHS).tokens, plain(heard, LENGTHS).tokens)
+    assert torch.equal(dropping.eval()(rows, LENGTHS).tokens, plain(rows, LENGTHS).tokens)
 
 
 def test_an_empty_row_gives_zeros_also_when_all_are_empty() -> None:

@@ -49,4 +49,6 @@ def tiny_encoder() -> Path:
 
 def with_tiny_encoder(config: Config) -> Config:
     """The same settings with the tiny encoder."""
-    return config.with_settings({"pretrained.directory": str(tiny_encoder()), "pretrained.layers": 2})
+    return config.with_settings(
+        {"pretrained.directory": str(tiny_encoder()), "pretrained.layers": 2, "pretrained.learning_layers": 1}
+    )

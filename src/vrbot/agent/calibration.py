@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vrbot.agent.replies import batches_of
 from vrbot.baselines.hred_bert import HredBert
+from vrbot.baselines.span_chain import ChainedReplies
 from vrbot.dialogue.batching import Limits
 from vrbot.dialogue.splits import Split
 
@@ -25,6 +26,8 @@ def calibrate(model: Any, split: Split, limits: Limits) -> None:
     """Sets what the model decides its keywords by; nothing, where it has nothing to set."""
     if isinstance(model, HredBert):
         calibrate_threshold(model, split, limits)
+    elif isinstance(model, ChainedReplies):
+        calibrate_chain(model, split, limits)
     elif isinstance(getattr(model, "none_offset", None), Tensor):
         calibrate_none(model, split, limits)
 
@@ -41,6 +44,21 @@ def calibrate_none(model: Any, split: Split, limits: Limits) -> float:
             model.none_offset.fill_(offset)
             span = model.prior_policy.decide(evidence, model.action_length, model.decide).action.keywords
             tally.count_named(i, torch.where(span.mask, span.ids, -1), said)
+    best, f1 = tally.best()
+    model.none_offset.fill_(OFFSETS[best])
+    return f1
+
+
+@torch.no_grad()
+def calibrate_chain(model: ChainedReplies, split: Split, limits: Limits) -> float:
+    """Sets the `none_offset` of chained decoders and gives the keyword micro-F1 (0-100) it reaches on the split."""
+    tally = _Tally.of(model.table.num_entities)
+    for batch in batches_of(split, limits):
+        name_keywords = model.keyword_namer(batch.inputs, batch.layout)
+        said = tally.count_said(batch.targets.response_mentions)
+        for i, offset in enumerate(OFFSETS):
+            model.none_offset.fill_(offset)
+            tally.count_named(i, name_keywords(), said)
     best, f1 = tally.best()
     model.none_offset.fill_(OFFSETS[best])
     return f1

@@ -28,8 +28,8 @@ from vrbot.dialogue.corpus import Corpus, copy_knowledge, fingerprint_of
 from vrbot.dialogue.manifest import write_manifest
 from vrbot.errors import DataError, IntegrityError, UsageError, VRBotError
 from vrbot.files import sync_folder
-from vrbot.model.build import World, meanings_of, world_of
 from vrbot.model.weights import model_from_bytes, model_to_bytes, tensors_from_bytes, tensors_to_bytes
+from vrbot.model.world import World, meanings_of, world_of
 from vrbot.nets.encoder_folder import EncoderFolder
 from vrbot.sealed import is_sealed, read_sealed
 

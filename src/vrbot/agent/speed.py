@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from vrbot.agent.replies import limits_of, search
 from vrbot.baselines.catalogue import build_model
@@ -17,7 +16,7 @@ from vrbot.errors import ConfigError
 from vrbot.model.contract import DialogueModel
 from vrbot.model.response_generator import ResponseGenerator
 from vrbot.nets.calibration import Stopwatch, gemm_gflops
-from vrbot.nets.prepared import Precision, int8_is_possible
+from vrbot.nets.prepared import Precision
 
 TURNS_TOGETHER = 32
 
@@ -31,11 +30,11 @@ def measure_decoding(
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    config, data = recipe(recipe_name), Corpus.open(corpus)
+    config, data = recipe(recipe_name).with_settings({"decoding.precision": precision}), Corpus.open(corpus)
     torch.manual_seed(0)
     network = build_model(model, config, data).eval()
-    if precision != "float32":
-        reply_in(network, precision)
+    if precision != "float32" and not isinstance(getattr(network, "generator", None), ResponseGenerator):
+        raise ConfigError(f"{model} replies in float32 only, not in {precision}: leave it out")
     contract: DialogueModel = network  # type: ignore[assignment]
     split = data.split("train")
     groups = [list(range(i * TURNS_TOGETHER, (i + 1) * TURNS_TOGETHER)) for i in range(steps + 1)]
@@ -55,16 +54,6 @@ def measure_decoding(
             "gflops": round(alone.gflops, 1),
         },
     }
-
-
-def reply_in(network: nn.Module, precision: Precision) -> None:
-    """Sets how exactly a model's generator multiplies when it replies."""
-    generator = getattr(network, "generator", None)
-    if not isinstance(generator, ResponseGenerator):
-        raise ConfigError(f"{type(network).__name__} replies in float32 only, not in {precision}: leave it out")
-    if precision == "int8" and not int8_is_possible():
-        raise ConfigError("this build of torch has no int8 products; use --precision float32")
-    generator.reply_in(precision)
 
 
 def _time_replies(

@@ -23,7 +23,8 @@ from vrbot.baselines.vhred import build_vhred
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
-from vrbot.model.build import Assembly, World, build_vrbot, keyword_order, world_of
+from vrbot.model.build import Assembly, build_vrbot, keyword_order
+from vrbot.model.world import World, world_of
 from vrbot.objective.response_form import ResponseForm
 from vrbot.objective.variational import VariationalObjective
 
@@ -133,8 +134,26 @@ CATALOGUE: Mapping[str, Entry] = {
 }
 
 
+@dataclass(frozen=True)
+class EndpointEntry:
+    """A system that is asked over a wire and never trained: its idea in a sentence."""
+
+    idea: str
+
+
+ENDPOINTS: Mapping[str, EndpointEntry] = {
+    "llm": EndpointEntry(
+        "any OpenAI-compatible endpoint, given the dialogue so far and, if asked for, VRBot's state, action and paths"
+    ),
+}
+
+
 def build_model(name: str, config: Config, corpus: Corpus) -> nn.Module:
     """The system of this name, with fresh weights, for the corpus's vocabulary and graph."""
+    if name in ENDPOINTS:
+        raise UsageError(
+            f"{name!r} is not trained: measure an endpoint with `vrbot evaluate --llm URL --corpus CORPUS`"
+        )
     if name not in CATALOGUE:
         raise UsageError(f"{name!r} is not a model; known: {', '.join(CATALOGUE)}")
     return CATALOGUE[name].build(config, world_of(corpus))

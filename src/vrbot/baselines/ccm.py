@@ -21,9 +21,10 @@ from vrbot.config import Config
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.vocabulary import BOS
-from vrbot.model.build import World, build_words
+from vrbot.model.build_reading import build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.reply_cells import Advanced, ReadingsLate, read_all
+from vrbot.model.world import World
 from vrbot.nets.attention import AdditiveAttention, DotAttention, Memory
 from vrbot.nets.encoders import BidirectionalEncoder
 from vrbot.nets.one_hop import TripleTable, latest_entities
@@ -170,7 +171,7 @@ def build_ccm(config: Config, world: World) -> CCM:
         world.entity_words,
         triples,
         static,
-        BidirectionalEncoder(network.embedding_size + static.output_size, hidden),
+        BidirectionalEncoder(network.embedding_size + static.output_size, hidden, network.word_dropout),
         AdditiveAttention(hidden, hidden, hidden),
         WordOrEntity(words, cell, TriplePointer(attention), hidden, hidden, network.dropout, BOS, once=False),
         most_graphs=settings.entities,

@@ -2,12 +2,14 @@
 
 The decoders are taught on turns whose state and keywords are both known, fed the known spans throughout; other turns
 take no part in training, so labels of both kinds are needed (`needed_labels`). In use every span is the most probable
-one, and what a turn starts from are the model's own state and action of the turn before.
+one (NONE of an action shifted, see `ChainedReplies`), and what a turn starts from are the model's own state and action
+of the turn before.
 Letters: N rows (turns), T context tokens, L span positions, E entities, H hidden size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -34,13 +36,15 @@ from vrbot.baselines.span_chain import (
 from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.vocabulary import SEP
-from vrbot.model.build import World, build_generator, build_words, keyword_order
+from vrbot.model.build import build_generator, keyword_order
+from vrbot.model.build_reading import build_words
 from vrbot.model.context_encoder import Context, mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.policy_network import Action
 from vrbot.model.response_generator import Conditions, ResponseGenerator
 from vrbot.model.spans import EntityTable, Span, SpanReader
 from vrbot.model.vrbot import Heard
+from vrbot.model.world import World
 from vrbot.nets.attention import AdditiveAttention
 from vrbot.nets.encoders import BidirectionalEncoder, Encoded
 from vrbot.objective.labels import known_latents
@@ -49,10 +53,10 @@ from vrbot.objective.labels import known_latents
 class UtteranceEncoders(nn.Module):
     """One encoder for what the physician said last, one for what the patient says now."""
 
-    def __init__(self, embedding_size: int, hidden_size: int) -> None:
+    def __init__(self, embedding_size: int, hidden_size: int, word_dropout: float = 0.0) -> None:
         super().__init__()
-        self.previous_response = BidirectionalEncoder(embedding_size, hidden_size)
-        self.patient = BidirectionalEncoder(embedding_size, hidden_size)
+        self.previous_response = BidirectionalEncoder(embedding_size, hidden_size, word_dropout)
+        self.patient = BidirectionalEncoder(embedding_size, hidden_size, word_dropout)
         self.attention = AdditiveAttention(hidden_size, hidden_size, hidden_size)
         self.combine = nn.Linear(3 * hidden_size, hidden_size)
 
@@ -167,16 +171,27 @@ class Damd(ChainedReplies):
 
     @torch.no_grad()
     def decide(self, heard: Heard, before: Before) -> tuple[Span, Action]:
-        """The most probable state, and the most probable action after it."""
+        """The most probable state, and the most probable action after it, NONE shifted."""
         sources = self._state_sources(heard, before)
         state = self.state_decoder.write(sources, self.state_length)
         hidden = self.state_decoder.along(sources, state).hidden
-        return state, self.action.write(self._action_sources(heard, before, state, hidden), self.action_length)
+        sources = self._action_sources(heard, before, state, hidden)
+        return state, self.action.write(sources, self.action_length, None, self.choose_keyword)
 
     @torch.no_grad()
     def perceive(self, inputs: TurnInputs, layout: TurnLayout) -> Perception:
+        heard = self.hear(inputs)
+        return self._perception(heard, layout, *self.decide_turns(heard, layout))
+
+    @torch.no_grad()
+    def keyword_namer(self, inputs: TurnInputs, layout: TurnLayout) -> Callable[[], Tensor]:
+        heard = self.hear(inputs)
+        return lambda: named_entities(self.decide_turns(heard, layout)[1].keywords)
+
+    @torch.no_grad()
+    def decide_turns(self, heard: Heard, layout: TurnLayout) -> tuple[Span, Action]:
         """Turn by turn, each after the model's own state and action of the turn before."""
-        heard, sizes, start = self.hear(inputs), layout.turn_sizes, 0
+        sizes, start = layout.turn_sizes, 0
         state = empty_spans(heard.words[: sizes[0]], self.state_length, self.table.num_entities)
         keywords = empty_spans(heard.words[: sizes[0]], self.action_length, self.table.num_entities)
         states, actions = [], []
@@ -192,7 +207,7 @@ class Damd(ChainedReplies):
             torch.cat([action.category for action in actions]),
             Span(torch.cat([action.keywords.weights for action in actions])),
         )
-        return self._perception(heard, layout, Span(torch.cat(states)), chosen)
+        return Span(torch.cat(states)), chosen
 
     def _perception(self, heard: Heard, layout: TurnLayout, state: Span, action: Action) -> Perception:
         before = self.read_before(spans_before(state, layout), spans_before(action.keywords, layout), heard.table)
@@ -223,7 +238,7 @@ def build_damd(config: Config, world: World) -> Damd:
     return Damd(
         words=words,
         table=EntityTable(words, world.entity_words),
-        utterances=UtteranceEncoders(size, hidden),
+        utterances=UtteranceEncoders(size, hidden, config.network.word_dropout),
         state_reader=SpanReader(size, hidden),
         keyword_reader=SpanReader(size, hidden),
         state_decoder=build_state_decoder(config, num_evidence=3, num_memories=3),

@@ -23,7 +23,8 @@ from vrbot.dialogue.batching import NO_ENTITY, SessionBatch, TurnInputs, TurnLay
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.knowledge.retrieval import SubgraphRetriever
 from vrbot.model.action_classifier import ActionClassifier
-from vrbot.model.build import CATEGORY_SIZE, World, build_generator, build_words, keyword_order
+from vrbot.model.build import CATEGORY_SIZE, build_generator, keyword_order
+from vrbot.model.build_reading import build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.detectors import BilinearNodeScore, ContextDetector, GraphDetector, PolicyEvidence
 from vrbot.model.policy_network import Action, PriorEvidence
@@ -31,6 +32,7 @@ from vrbot.model.response_generator import Conditions, DecoderState, ResponseGen
 from vrbot.model.set_policy import SetPolicy
 from vrbot.model.spans import EntityTable, Span, SpanReader, one_hot_choice, span_of
 from vrbot.model.subgraphs import SubgraphEncoder
+from vrbot.model.world import World
 from vrbot.nets.attention import DotAttention, Memory
 from vrbot.nets.bags import EntityBag
 from vrbot.nets.encoders import Encoded
@@ -177,7 +179,7 @@ class DualFlow(nn.Module):
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
         given: Conditions = perception.conditions.select(rows)
-        return self.generator.step, self.generator.initial(given, self._category_vectors(given.action))
+        return self.generator.search_step, self.generator.initial(given, self._category_vectors(given.action))
 
     @torch.no_grad()
     def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:

@@ -15,8 +15,9 @@ from vrbot.config import Config
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.vocabulary import BOS, SEP
-from vrbot.model.build import World, build_words
+from vrbot.model.build_reading import build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
+from vrbot.model.world import World
 from vrbot.nets.attention import Memory
 from vrbot.nets.conditioned_decoder import ConditionedDecoder, Told, ToldState
 from vrbot.nets.encoders import Encoded
@@ -33,10 +34,10 @@ class Hred(nn.Module):
         self.words, self.encoder, self.decoder = words, encoder, decoder
         self.dropout = nn.Dropout(dropout)
 
-    def loss(self, batch: SessionBatch, moment: Moment) -> BatchLoss:
-        """The negative log likelihood of the responses."""
+    def loss(self, batch: SessionBatch, moment: Moment, always: Tensor | None = None) -> BatchLoss:
+        """The negative log likelihood of the responses; words that are `always` [N, T] read are never dropped."""
         targets = batch.targets
-        told = self._read(batch.inputs, batch.layout)
+        told = self._read(batch.inputs, batch.layout, always)
         log_probs = self.decoder.log_prob(told, targets.response, targets.response_lengths)
         return batch_loss(batch, -log_probs, {"reconstruction": log_probs})
 
@@ -51,9 +52,9 @@ class Hred(nn.Module):
     def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:
         return self.decoder.log_prob(perception.conditions, response, lengths)
 
-    def _read(self, inputs: TurnInputs, layout: TurnLayout) -> Told:
+    def _read(self, inputs: TurnInputs, layout: TurnLayout, always: Tensor | None = None) -> Told:
         embedded = self.dropout(self.words(inputs.context))
-        read: Encoded = self.encoder(embedded, inputs.context, inputs.context_lengths, layout)
+        read: Encoded = self.encoder(embedded, inputs.context, inputs.context_lengths, layout, always)
         return Told(read.summary, inputs.context, Memory(read.tokens, read.mask))
 
 
@@ -65,7 +66,7 @@ def build_hred(config: Config, world: World) -> Hred:
 
 def build_encoder(config: Config) -> HierarchicalEncoder:
     network = config.network
-    return HierarchicalEncoder(network.embedding_size, network.hidden_size, network.dropout, SEP)
+    return HierarchicalEncoder(network.embedding_size, network.hidden_size, network.dropout, SEP, network.word_dropout)
 
 
 def build_decoder(config: Config, words: nn.Embedding, condition_size: int) -> ConditionedDecoder:

@@ -20,8 +20,9 @@ from vrbot.config import Config
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import NO_ENTITY, SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.vocabulary import PAD
-from vrbot.model.build import World, build_heard_words, build_words
+from vrbot.model.build_reading import build_heard_words, build_history_reader, build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
+from vrbot.model.world import World
 from vrbot.nets.conditioned_decoder import ToldState
 from vrbot.nets.encoders import Encoded
 from vrbot.nets.hierarchical import HierarchicalEncoder
@@ -32,13 +33,22 @@ class EntityPredictor(nn.Module):
     """Judges every entity for itself: will the physician name it next?"""
 
     def __init__(
-        self, words: ContextualWords, encoder: HierarchicalEncoder, hidden_size: int, log_odds: Tensor, dropout: float
+        self,
+        words: ContextualWords,
+        encoder: HierarchicalEncoder,
+        history: nn.Module,
+        sizes: tuple[int, int],
+        log_odds: Tensor,
+        dropout: float,
     ) -> None:
-        """`log_odds` [E]: how often each entity is named at all, where the judgement starts from."""
+        """`history` reads the whole dialogue; `sizes` are those of the encoder and of the history's vector.
+
+        `log_odds` [E]: how often each entity is named at all, where the judgement starts from.
+        """
         super().__init__()
-        self.words, self.encoder = words, encoder
+        self.words, self.encoder, self.history = words, encoder, history
         self.dropout = nn.Dropout(dropout)
-        self.judge = nn.Linear(2 * hidden_size, len(log_odds))
+        self.judge = nn.Linear(2 * sizes[0] + sizes[1], len(log_odds))
         with torch.no_grad():
             self.judge.bias.copy_(log_odds)
 
@@ -47,7 +57,8 @@ class EntityPredictor(nn.Module):
         embedded = self.dropout(self.words(inputs.context))
         read: Encoded = self.encoder(embedded, inputs.context, inputs.context_lengths, layout)
         highest = read.tokens.masked_fill(~read.mask.unsqueeze(-1), -2.0).amax(dim=1)  # two states added are above -2
-        logits: Tensor = self.judge(self.dropout(torch.cat((read.summary, highest), dim=-1)))
+        told = torch.tanh(self.history(inputs.context, inputs.context_lengths, layout))
+        logits: Tensor = self.judge(self.dropout(torch.cat((read.summary, highest, told), dim=-1)))
         return logits
 
 
@@ -91,7 +102,10 @@ class HredBert(nn.Module):
         targets = batch.targets
         logits = self.predictor(batch.inputs, batch.layout)
         entities = _label_or_else(targets.keywords, targets.keywords_known, self.choose(logits.detach()))
-        told = self.hred.loss(replace(batch, inputs=self.appended(batch.inputs, entities)), moment)
+        inputs = self.appended(batch.inputs, entities)
+        position = torch.arange(inputs.context.shape[1], device=inputs.context.device)
+        appended = position >= batch.inputs.context_lengths.unsqueeze(1)  # what it is told to name it always reads
+        told = self.hred.loss(replace(batch, inputs=inputs), moment, appended)
         named = batch_loss(batch, -keyword_log_prob(logits, targets.keywords) * targets.keywords_known, {})
         return BatchLoss(
             total=told.total + named.total,
@@ -143,5 +157,7 @@ def build_hred_bert(config: Config, world: World) -> HredBert:
     """With the sizes every other system has."""
     network = config.network
     words = build_heard_words(config, world, build_words(config, world))
-    predictor = EntityPredictor(words, build_encoder(config), network.hidden_size, world.log_odds, network.dropout)
+    history = build_history_reader(config, world)
+    sizes = network.hidden_size, history.size
+    predictor = EntityPredictor(words, build_encoder(config), history, sizes, world.log_odds, network.dropout)
     return HredBert(predictor, build_hred(config, world), world.entity_words, config.policy.length)

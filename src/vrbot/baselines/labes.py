@@ -15,11 +15,12 @@ from torch import Tensor
 from vrbot.baselines.span_chain import loss_of_turns
 from vrbot.config import Config, LabesSettings
 from vrbot.dialogue.batching import SessionBatch
-from vrbot.model.build import Assembly, World, build_vrbot
+from vrbot.model.build import Assembly, build_vrbot
 from vrbot.model.contract import BatchLoss, Moment
 from vrbot.model.keyword_scores import SpanScores
 from vrbot.model.spans import Choose, Clamp, Span, one_hot_choice, span_of
 from vrbot.model.vrbot import VRBot
+from vrbot.model.world import World
 from vrbot.objective.passes import StatePass
 from vrbot.probability.category import masked_log_softmax, sample
 from vrbot.probability.span import SpanDistribution

@@ -8,6 +8,7 @@ Letters: N rows (turns), L span positions, E entities, H hidden size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,7 @@ from vrbot.baselines.span_chain import (
     ChainedAction,
     ChainedReplies,
     Sources,
+    Told,
     ToldAction,
     build_action,
     build_state_decoder,
@@ -32,12 +34,14 @@ from vrbot.baselines.span_chain import (
 )
 from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
-from vrbot.model.build import World, build_context_encoder, build_generator, build_words, keyword_order
+from vrbot.model.build import build_generator, keyword_order
+from vrbot.model.build_reading import build_context_encoder, build_words
 from vrbot.model.context_encoder import mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.response_generator import Conditions, ResponseGenerator
 from vrbot.model.spans import Clamp, EntityTable, Span, SpanReader
 from vrbot.model.vrbot import Heard
+from vrbot.model.world import World
 from vrbot.nets.encoders import Encoded
 from vrbot.objective.labels import KnownLatents, known_latents
 
@@ -96,14 +100,24 @@ class Moss(ChainedReplies):
         return Heard(inputs.context, context, mentions, self.table())
 
     def chain(self, heard: Heard, layout: TurnLayout, known: KnownLatents | None = None) -> Chained:
-        """State, then action; known ones stand in the place of what the decoders would name."""
-        state = self._states(heard, layout, None if known is None else known.state_clamp)
-        told = self.state_decoder.along(self._state_sources(heard, spans_before(state, layout)), state)
-        sources = self._action_sources(heard, state, told.hidden)
-        action = self.action.write(sources, self.action_length, None if known is None else known.action_clamp)
+        """State, then action; known ones stand in the place of what the decoders would name.
+
+        Where labels are asked for (in training), the most probable keywords are named; in use NONE is shifted.
+        """
+        state, told, sources = self._stated(heard, layout, None if known is None else known.state_clamp)
+        if known is None:
+            action = self.action.write(sources, self.action_length, None, self.choose_keyword)
+        else:
+            action = self.action.write(sources, self.action_length, known.action_clamp)
         told_action = self.action.along(sources, action)
         conditions = Conditions(heard.words, heard.context, state, told.hidden, action, told_action.keywords.hidden)
         return Chained(state, told.log_probs, told_action, conditions)
+
+    def _stated(self, heard: Heard, layout: TurnLayout, known: Clamp | None) -> tuple[Span, Told, Sources]:
+        """The states, how their decoder tells them, and what the actions are written from."""
+        state = self._states(heard, layout, known)
+        told = self.state_decoder.along(self._state_sources(heard, spans_before(state, layout)), state)
+        return state, told, self._action_sources(heard, state, told.hidden)
 
     def _states(self, heard: Heard, layout: TurnLayout, known: Clamp | None) -> Span:
         """The states turn by turn, each after the one before; only where something is unknown a decoder has to run."""
@@ -140,10 +154,17 @@ class Moss(ChainedReplies):
 
     @torch.no_grad()
     def perceive(self, inputs: TurnInputs, layout: TurnLayout) -> Perception:
-        """Each decoder's most probable span, one after the other."""
+        """Each decoder's span, one after the other."""
         chained = self.chain(self.hear(inputs, layout), layout)
         keywords = named_entities(chained.conditions.action.keywords)
         return Perception(named_entities(chained.state), chained.action.category, keywords, chained.conditions)
+
+    @torch.no_grad()
+    def keyword_namer(self, inputs: TurnInputs, layout: TurnLayout) -> Callable[[], Tensor]:
+        sources = self._stated(self.hear(inputs, layout), layout, None)[2]
+        return lambda: named_entities(
+            self.action.write(sources, self.action_length, None, self.choose_keyword).keywords
+        )
 
 
 def build_moss(config: Config, world: World) -> Moss:

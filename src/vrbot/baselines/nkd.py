@@ -22,9 +22,10 @@ from vrbot.config import Config
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.vocabulary import BOS
-from vrbot.model.build import World, build_words
+from vrbot.model.build_reading import build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
+from vrbot.model.world import World
 from vrbot.nets.attention import Memory
 from vrbot.nets.encoders import Encoded
 from vrbot.nets.hierarchical import HierarchicalEncoder

@@ -21,8 +21,9 @@ from vrbot.config import Config, PostksSettings
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTargets
 from vrbot.dialogue.vocabulary import BOS
-from vrbot.model.build import World, build_words
+from vrbot.model.build_reading import build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
+from vrbot.model.world import World
 from vrbot.nets.attention import AdditiveAttention, Memory
 from vrbot.nets.bag_of_words import BagOfWords
 from vrbot.nets.encoders import BidirectionalEncoder, Encoded
@@ -159,7 +160,7 @@ def build_postks(config: Config, world: World) -> PostKS:
     words = build_words(config, world)
     return PostKS(
         words,
-        BidirectionalEncoder(size, hidden),
+        BidirectionalEncoder(size, hidden, network.word_dropout),
         AdditiveAttention(hidden, hidden, hidden),
         BidirectionalEncoder(size, hidden),
         PieceFinder(world.graph, policy.hops, policy.subgraph_limit, settings.pieces),

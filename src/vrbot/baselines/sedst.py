@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from vrbot.baselines.span_chain import empty_spans, loss_of_turns, named_entities, spans_before
 from vrbot.config import Config, SedstSettings
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTargets
-from vrbot.model.build import Assembly, World, build_generator, build_vrbot
+from vrbot.model.build import Assembly, build_generator, build_vrbot
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.keyword_scores import SpanScores
 from vrbot.model.policy_network import Action
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.spans import Clamp, Span, WrittenSpan, one_hot_choice, span_of
 from vrbot.model.vrbot import Heard, VRBot
+from vrbot.model.world import World
 from vrbot.nets.copying import add_copies, rule_out
 from vrbot.nets.encoders import Encoded
 from vrbot.probability.span import SpanDistribution

@@ -13,11 +13,13 @@ from vrbot.config import Config
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.session import CATEGORIES
-from vrbot.model.build import CATEGORY_SIZE, World, build_generator, build_words
+from vrbot.model.build import CATEGORY_SIZE, build_generator
+from vrbot.model.build_reading import build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.policy_network import Action
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.spans import Span, span_of
+from vrbot.model.world import World
 from vrbot.nets.attention import AdditiveAttention
 from vrbot.nets.encoders import BidirectionalEncoder, Encoded
 
@@ -58,7 +60,7 @@ class Seq2Seq(nn.Module):
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
         given: Conditions = perception.conditions.select(rows)
-        return self.generator.step, self.generator.initial(given, self._no_category(given))
+        return self.generator.search_step, self.generator.initial(given, self._no_category(given))
 
     @torch.no_grad()
     def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:
@@ -91,7 +93,7 @@ def build_seq2seq(config: Config, world: World) -> Seq2Seq:
     words = build_words(config, world)
     return Seq2Seq(
         words,
-        BidirectionalEncoder(size, hidden),
+        BidirectionalEncoder(size, hidden, config.network.word_dropout),
         AdditiveAttention(hidden, hidden, hidden),
         build_generator(config, world, words),
         world.num_entities,

@@ -7,7 +7,7 @@ Letters: N rows (turns), L span positions, Q positions at once, C categories, E 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vrbot.baselines.turn_losses import batch_loss
 from vrbot.config import Config
 from vrbot.decoding.step import StepFunction
-from vrbot.dialogue.batching import SessionBatch, TurnLayout
+from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.model.action_classifier import ActionClassifier
 from vrbot.model.build import CATEGORY_SIZE, build_tracker
@@ -25,7 +25,7 @@ from vrbot.model.contract import BatchLoss, Perception
 from vrbot.model.keyword_scores import SpanScores
 from vrbot.model.policy_network import Action, ActionClamp
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
-from vrbot.model.spans import Clamp, Span, Written, one_hot_choice, span_of
+from vrbot.model.spans import Choose, Clamp, EntityTable, Span, Written, one_hot_choice, span_of
 from vrbot.model.state_tracker import StateTracker
 from vrbot.model.vrbot import Heard
 from vrbot.nets.attention import DotAttention, Memory
@@ -64,15 +64,15 @@ class ChainDecoder(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     @torch.no_grad()
-    def write(self, sources: Sources, length: int, clamp: Clamp | None = None) -> Span:
-        """The most probable symbols one after the other, or the known ones where the clamp has any."""
+    def write(self, sources: Sources, length: int, clamp: Clamp | None = None, choose: Choose = one_hot_choice) -> Span:
+        """The symbols chosen one after the other, or the known ones where the clamp has any."""
 
         def score(states: Tensor, written: Written) -> Tensor:
             return self._scores(self._attended(states, sources), written, sources)
 
         writer = self.tracker.writer
         initial = writer.initial(*sources.evidence)
-        return writer.write(initial, length, sources.table, score, one_hot_choice, clamp).span
+        return writer.write(initial, length, sources.table, score, choose, clamp).span
 
     def along(self, sources: Sources, span: Span) -> Told:
         """All positions at once when the decoder is fed this span."""
@@ -116,13 +116,15 @@ class ChainedAction(nn.Module):
         self.classifier, self.categories, self.decoder = classifier, categories, decoder
 
     @torch.no_grad()
-    def write(self, sources: Sources, length: int, clamp: ActionClamp | None = None) -> Action:
-        """The most probable action, or the known parts where the clamp has any."""
+    def write(
+        self, sources: Sources, length: int, clamp: ActionClamp | None = None, choose: Choose = one_hot_choice
+    ) -> Action:
+        """The most probable category and the keywords chosen after it, or the known parts where the clamp has any."""
         category = one_hot_choice(self.classifier(*sources.evidence))
         if clamp is not None:
             category = torch.where(clamp.category_rows.unsqueeze(-1), clamp.category, category)
         known = None if clamp is None else clamp.keywords
-        return Action(category, self.decoder.write(self._begun(sources, category), length, known))
+        return Action(category, self.decoder.write(self._begun(sources, category), length, known, choose))
 
     def along(self, sources: Sources, action: Action) -> ToldAction:
         """How probable the parts of this action are, each given those before it."""
@@ -139,14 +141,35 @@ class ChainedAction(nn.Module):
 
 
 class ChainedReplies(nn.Module):
-    """A model whose generator writes from what its chain of decoders has written."""
+    """A model whose generator writes from what its chain of decoders has written.
 
+    `none_offset` is added to log p(NONE) of the action's keywords in use; like VRBot's it is calibrated on validation
+    data. The state and the loss know nothing of it.
+    """
+
+    table: EntityTable
     generator: ResponseGenerator
     action: ChainedAction
+    none_offset: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("none_offset", torch.zeros(()))
+
+    def keyword_namer(self, inputs: TurnInputs, layout: TurnLayout) -> Callable[[], Tensor]:
+        """A function that names the keywords of every turn [N, L] by the offset of the moment, -1 where there is none;
+        what does not depend on the offset is done once."""
+        raise NotImplementedError
+
+    def choose_keyword(self, log_probs: Tensor) -> Tensor:
+        """The most probable keyword, NONE shifted by the calibrated offset."""
+        shift = torch.zeros(log_probs.shape[-1], device=log_probs.device)
+        shift[-1] = self.none_offset
+        return one_hot_choice(log_probs + shift)
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
         given: Conditions = perception.conditions.select(rows)
-        return self.generator.step, self.generator.initial(given, self.action.vectors(given.action))
+        return self.generator.search_step, self.generator.initial(given, self.action.vectors(given.action))
 
     @torch.no_grad()
     def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:

@@ -18,8 +18,9 @@ from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.vocabulary import BOS, PAD
 from vrbot.errors import ConfigError
-from vrbot.model.build import World, build_words
+from vrbot.model.build_reading import build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
+from vrbot.model.world import World
 from vrbot.nets.transformer import Decoder, DecoderMemory, Encoder, KeysValues, position_vectors
 from vrbot.nets.word_head import WordHead, heard_before, real_positions, score_in_blocks
 
@@ -58,12 +59,14 @@ class Transformer(nn.Module):
         decoder: Decoder,
         dropout: float,
         history_length: int,
+        word_dropout: float = 0.0,
     ) -> None:
+        """In training a share of the words read (`word_dropout`) is nothing but a position."""
         super().__init__()
         self.words, self.encoder, self.decoder = words, encoder, decoder
         self.input = nn.Linear(words.embedding_dim, decoder.size)
         self.head = WordHead(words, decoder.size, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout, self.word_dropout = nn.Dropout(dropout), nn.Dropout1d(word_dropout)
         self.history_length = history_length
 
     def loss(self, batch: SessionBatch, moment: Moment) -> BatchLoss:
@@ -109,15 +112,21 @@ class Transformer(nn.Module):
         if self.history_length:
             words, lengths = whole_history(words, lengths, layout, self.history_length)
         mask = torch.arange(words.shape[1], device=words.device) < lengths.unsqueeze(1)
-        return Read(words, self.encoder(self._embedded(words), mask), mask)
+        return Read(words, self.encoder(self._placed(self.word_dropout(self._vectors(words))), mask), mask)
 
     def _embedded(self, words: Tensor, start: int = 0) -> Tensor:
         """Word ids [N, T] that stand at the positions from `start` on -> [N, T, H]."""
-        vectors = self.input(self.words(words) * math.sqrt(self.words.embedding_dim))
-        embedded: Tensor = self.dropout(
-            vectors + position_vectors(start, words.shape[1], vectors.shape[-1], vectors.device)
-        )
-        return embedded
+        return self._placed(self._vectors(words), start)
+
+    def _vectors(self, words: Tensor) -> Tensor:
+        vectors: Tensor = self.input(self.words(words) * math.sqrt(self.words.embedding_dim))
+        return vectors
+
+    def _placed(self, vectors: Tensor, start: int = 0) -> Tensor:
+        """Vectors [N, T, H] with those of their positions."""
+        positions = position_vectors(start, vectors.shape[1], vectors.shape[-1], vectors.device)
+        placed: Tensor = self.dropout(vectors + positions)
+        return placed
 
 
 def whole_history(words: Tensor, lengths: Tensor, layout: TurnLayout, limit: int) -> tuple[Tensor, Tensor]:
@@ -148,4 +157,5 @@ def build_transformer(config: Config, world: World) -> Transformer:
         Decoder(size, settings.layers, heads, factor, dropout),
         dropout,
         settings.history_length,
+        network.word_dropout,
     )

@@ -17,8 +17,9 @@ from vrbot.config import Config, VhredSettings
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTargets
 from vrbot.dialogue.vocabulary import UNK
-from vrbot.model.build import World, build_words
+from vrbot.model.build_reading import build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
+from vrbot.model.world import World
 from vrbot.nets.attention import Memory
 from vrbot.nets.bag_of_words import BagOfWords
 from vrbot.nets.conditioned_decoder import ConditionedDecoder, Told, ToldState

@@ -1,9 +1,11 @@
-"""`vrbot demo`: simulate the clinic, train a small model on it, and talk to it."""
+"""`vrbot demo`: simulate the clinic, train a small model on it, and open the physician's console over it."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
+import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -24,6 +26,8 @@ from vrbot.errors import UsageError, VRBotError
 if TYPE_CHECKING:
     from vrbot.agent.chat import Chat
     from vrbot.agent.respond import Agent
+    from vrbot.explain.abstention import Guard
+    from vrbot.serving.service import Desk
     from vrbot.training.description import RunPlan
     from vrbot.training.observe import Observer
 
@@ -43,6 +47,7 @@ SETTINGS: Mapping[str, Any] = {
 SEGMENTERS = {"zh": "rjieba", "en": "spaces"}
 MARK = "demo.json"
 INTERRUPTED = 130
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SAMPLES = {
     "zh": ("我咳嗽三天了，有点发烧，怎么回事？", "没有。需要吃什么药吗？"),
     "en": ("I have had a cough and a fever for three days. What is it?", "No. Is there a medicine I can take?"),
@@ -50,28 +55,33 @@ SAMPLES = {
 
 
 def demo(
-    no_serve: Annotated[bool, typer.Option("--no-serve", help="Do not open the console.")] = False,
+    no_serve: Annotated[bool, typer.Option("--no-serve", help="No console: a chat, or two samples.")] = False,
     language: Annotated[str, typer.Option(help="zh or en.")] = "zh",
-    host: Annotated[str, typer.Option(help="Where the console listens.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Where the console listens; this machine only.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where the console listens.")] = 8080,
     cache: Annotated[Path | None, typer.Option(help="Where everything is kept [build/demo-LANGUAGE].")] = None,
 ) -> None:
-    """Simulate the clinic, train a small model on it (some minutes, the first time only), and talk to it.
+    """Simulate the clinic, train a small model on it (some minutes, the first time only), and open the console.
 
-    The console is not built yet: on a terminal the demo ends in a chat; elsewhere it answers two questions.
+    The console needs no sign-in here, and listens on this machine only. Its consultations are kept with the model.
+    With --no-serve the demo ends in a chat on a terminal; elsewhere it answers two questions.
 
     \b
     Example:
         vrbot demo --language en
     """
-    del no_serve, host, port  # kept for the console
     check_language(language)
+    if not no_serve:
+        _check_place(host, port)
     folder = cache or Path("build") / f"demo-{language}"
     _claim(folder)
     corpus = prepared_clinic(folder, language)
     agent = trained_agent(folder / "run", corpus)
     _say_scores(agent)
     note(NOTICE)
+    if not no_serve:
+        serve_console(folder, agent, language, host, port)
+        return
 
     from vrbot.agent.chat import Chat
 
@@ -80,6 +90,78 @@ def demo(
         talk(chat, language)
     else:
         _show_samples(chat, language)
+
+
+def serve_console(folder: Path, agent: Agent, language: str, host: str, port: int) -> None:
+    """The console over the demo's model until Ctrl-C, with sample consultations the first time."""
+    import uvicorn
+
+    from vrbot.serving.api.settings import DEMO_PHYSICIAN, AppSettings
+    from vrbot.serving.app import create_app
+    from vrbot.serving.console.samples import seed_samples
+
+    desk = demo_desk(folder, agent)
+    if seed_samples(desk, DEMO_PHYSICIAN, language):
+        note("sample consultations are there, in both languages")
+    app = create_app(desk, AppSettings(open_demo=True, secret=_secret(folder / "secret.txt")))
+    say(f"The console is open at http://{host}:{port} (Ctrl-C ends it)")
+    sys.stdout.flush()
+    uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def demo_desk(folder: Path, agent: Agent) -> Desk:
+    """The desk of a demonstration: its store beside the model, its drafts explained, its confidence calibrated."""
+    from vrbot.safety.claims import ClaimChecker
+    from vrbot.safety.switch import KillSwitch
+    from vrbot.serving.responder import ExplainedResponder
+    from vrbot.serving.rules_desk import RulesDesk
+    from vrbot.serving.service import Desk
+    from vrbot.serving.store import Store
+
+    responder = ExplainedResponder(agent.pretrained, _guard(folder, agent))
+    rules = RulesDesk(KillSwitch(folder / "drafts-off.json"), ClaimChecker(agent.pretrained.corpus.inventory))
+    return Desk(Store.open(folder / "desk.sqlite", create=True), rules, responder, demo=True)
+
+
+def _guard(folder: Path, agent: Agent) -> Guard:
+    """How sure the model may say it is; worked out once for each model."""
+    from vrbot.agent.replies import limits_of
+    from vrbot.explain.abstention import Guard, fit_guard
+    from vrbot.serving.responder import fingerprint_of
+
+    path = folder / f"guard-{fingerprint_of(agent.pretrained)[:16]}.json"
+    if path.is_file():
+        try:
+            return Guard.load(path)
+        except VRBotError:
+            note("calibrating anew: the cached guard cannot be read")
+    corpus = Corpus.open(folder / "corpus")
+    model: Any = agent.pretrained.model
+    guard = fit_guard(model, corpus.split("valid"), limits_of(agent.config.network))
+    guard.save(path)
+    return guard
+
+
+def _secret(path: Path) -> str:
+    """What signs the patients' links; the same every time, so that links outlive the server."""
+    if not path.is_file() or len(path.read_text(encoding="ascii").strip()) < 64:
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_hex(32) + "\n", encoding="ascii")
+    return path.read_text(encoding="ascii").strip()
+
+
+def _check_place(host: str, port: int) -> None:
+    """Refuses other machines, and a port somebody else listens on."""
+    if host not in LOOPBACK:
+        raise UsageError(
+            f"the demo has no sign-in and listens on this machine only: --host {LOOPBACK[0]}, not {host!r}"
+        )
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as error:
+            raise UsageError(f"port {port} cannot be used ({error.strerror}): give --port another") from None
 
 
 def demo_config() -> Config:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vrbot.cli.llm import CACHE, Asked, asked_endpoint
 from vrbot.cli.printing import note, say, say_table
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import DataError, UsageError
@@ -116,25 +117,41 @@ def evaluate(
     entityless_replies: Annotated[Convention, typer.Option(help="In EA and EG.")] = Convention.ZERO,
     references_without_pairs: Annotated[Convention, typer.Option(help="In R@2.")] = Convention.SKIP,
     variant: Annotated[Variant, typer.Option(help="Of sentence BLEU, under protocol meddg.")] = Variant.MEDDG,
+    llm: Annotated[
+        str | None, typer.Option(help="Also measure the OpenAI-compatible endpoint at this address.")
+    ] = None,
+    llm_set: Annotated[
+        list[str] | None, typer.Option(help="Of the endpoint: model=NAME, timeout=60, concurrency=4; repeatable.")
+    ] = None,
+    llm_informed: Annotated[bool, typer.Option("--llm-informed", help="Tell it the run's state and action.")] = False,
+    llm_cache: Annotated[Path, typer.Option(help="Where the endpoint's answers are kept.")] = CACHE,
 ) -> None:
     """Measure a run on all turns of a split; the same run gives the same numbers every time.
+
+    An endpoint is sent the dialogues' texts; its key is read from the environment variable VRBOT_LLM_API_KEY.
 
     \b
     Example:
         vrbot evaluate runs/first --json scores.json --replies replies.jsonl
         vrbot evaluate --references --corpus corpora/clinic
+        vrbot evaluate --corpus corpora/clinic --llm http://127.0.0.1:8000/v1 --llm-set model=NAME
     """
+    asked = asked_endpoint(llm, llm_set or [], llm_cache, run, informed=llm_informed)
     options = Options(
         _read_words(stop_words), minimum_gold_count, entityless_replies.value, references_without_pairs.value
     )
     system = None if run is None else open_system(run, corpus)
-    if system is None and not (references and corpus is not None):
-        raise UsageError("give a run to measure, or --references with --corpus for the trivial systems alone")
+    if system is None and not ((references or asked is not None) and corpus is not None):
+        raise UsageError(
+            "give a run to measure, or --corpus with --references (the trivial systems) or --llm URL (an endpoint)"
+        )
     measured_on = system.corpus if system is not None else Corpus.open(corpus or Path())
     measured_on.split(split)  # refuses a name that is no split before anything is measured
     measured: dict[str, Measured] = {}
     if system is not None and run is not None:
         measured |= measure_system(run.name or str(run), system, split, beam, with_oracle=references)
+    if asked is not None:
+        measured[asked.name] = asked.measure(measured_on, split)
     if references:
         for name, one in measure_references(measured_on, split):
             note(f"measured {name}")
@@ -144,10 +161,13 @@ def evaluate(
     _say_cards(cards, protocol, f"{measured_on.directory} {split}")
     facts = _facts(run, system, measured_on, split, beam)
     if json_file is not None:
-        _write_json(json_file, cards, facts, with_references=references)
+        _write_json(json_file, cards, facts, asked, with_references=references)
     if replies is not None:
-        first = next(iter(measured.values()))
-        write_replies(replies, first.turns, measured_on.inventory.names)
+        first = next(iter(measured))
+        write_replies(replies, measured[first].turns, measured_on.inventory.names)
+        if asked is not None and asked.name != first:
+            beside = replies.with_name(f"{replies.stem}.llm{replies.suffix}")
+            write_replies(beside, measured[asked.name].turns, measured_on.inventory.names)
 
 
 def measure_system(
@@ -207,11 +227,17 @@ def _facts(run: Path | None, system: System | None, corpus: Corpus, split: str, 
     }
 
 
-def _write_json(path: Path, cards: Mapping[str, Card], facts: Mapping[str, Any], *, with_references: bool) -> None:
-    """The run's keys at the top; the trivial systems, where asked for, under `references`."""
+def _write_json(
+    path: Path, cards: Mapping[str, Card], facts: Mapping[str, Any], asked: Asked | None, *, with_references: bool
+) -> None:
+    """The run's keys at the top; an endpoint's under `llm`, the trivial systems' under `references`, if asked for."""
     contents = {name: card.as_dict() for name, card in cards.items()}
     own = {} if facts["run"] is None else contents.pop(next(iter(contents)))
-    beside = {"references": contents} if with_references else {}
+    beside: dict[str, Any] = {}
+    if asked is not None:
+        beside["llm"] = {**contents.pop(asked.name), "settings": asked.facts()}
+    if with_references:
+        beside["references"] = contents
     with atomic_write(path) as file:
         json.dump({**own, **facts, **beside}, file, ensure_ascii=False, indent=2, allow_nan=False)
         file.write("\n")

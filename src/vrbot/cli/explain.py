@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from vrbot.explain.audit import Audit
     from vrbot.explain.confidence import Confidence
     from vrbot.explain.explainer import Explainer
+    from vrbot.explain.keyword_confidence import KeywordConfidence
 
 FAILED = 1
+MOST = 0.8
+"""The share of answers that are given where the least sure ones are withheld."""
 
 
 def explain(
@@ -141,6 +144,7 @@ def _confidence(
     from vrbot.explain.confidence import judged_turns, measure_confidence
     from vrbot.explain.confidence_picture import draw_confidence
     from vrbot.explain.evidence import plain
+    from vrbot.explain.keyword_confidence import judged_keywords, measure_keyword_confidence
 
     labelled = {name for name in dialogues.split_names if (dialogues.split(name).labels.category >= 0).any()}
     if not {"valid", split} <= labelled or not explainer.has_action:
@@ -150,12 +154,18 @@ def _confidence(
     guard = fit_guard(explainer.model, dialogues.split("valid"), limits)
     confidence = measure_confidence(judged_turns(explainer.model, dialogues.split(split), limits), guard.temperature)
     _say_confidence(confidence)
+    found: dict[str, Any] = {"confidence": plain(confidence), "guard": plain(guard)}
+    if guard.keywords is not None:
+        judged = judged_keywords(explainer.model, dialogues.split(split), limits)
+        keywords = measure_keyword_confidence(judged, guard.keywords)
+        _say_keyword_confidence(keywords)
+        found["keyword_confidence"] = plain(keywords)
     if guard_file is not None:
         guard.save(guard_file)
         note(f"guard written to {guard_file}")
     if picture is not None:
         draw_confidence(confidence, picture)
-    return {"confidence": plain(confidence), "guard": plain(guard)}
+    return found
 
 
 def _say_audit(found: Audit) -> None:
@@ -183,6 +193,24 @@ def _say_confidence(confidence: Confidence) -> None:
             ("calibration error after, %", 100 * confidence.after.error),
             ("area under risk-coverage, %", 100 * confidence.risk_coverage.area),
             ("best possible area, %", 100 * confidence.risk_coverage.best_area),
+            ("wrong among all, %", 100 * confidence.risk_coverage.at(1.0)),
+            (f"wrong among the surest {MOST:.0%}, %", 100 * confidence.risk_coverage.at(MOST)),
+        ],
+    )
+
+
+def _say_keyword_confidence(confidence: KeywordConfidence) -> None:
+    say()
+    say_table(
+        ("confidence in keywords", "value"),
+        [
+            ("named keywords", confidence.num_keywords),
+            ("right, %", 100 * confidence.precision),
+            ("scale", confidence.form),
+            ("calibration error before, %", 100 * confidence.before.error),
+            ("calibration error after, %", 100 * confidence.after.error),
+            ("wrong among all, %", 100 * confidence.risk_coverage.at(1.0)),
+            (f"wrong among the surest {MOST:.0%}, %", 100 * confidence.risk_coverage.at(MOST)),
         ],
     )
 

@@ -21,7 +21,7 @@ class ModelSummary:
     name: str
     idea: str
     labels: tuple[str, ...]
-    parameters: int | None  # None where they depend on an encoder that nobody named
+    parameters: int | None  # None where an encoder that nobody named, or an endpoint, has them
 
 
 def models(
@@ -47,14 +47,14 @@ def models(
 
 
 def summaries(recipe_name: str, corpus: Path | None) -> list[ModelSummary]:
-    """The whole catalogue, in its order."""
+    """The whole catalogue, in its order; what is asked over a wire comes last."""
     import torch
 
-    from vrbot.baselines.catalogue import CATALOGUE
+    from vrbot.baselines.catalogue import CATALOGUE, ENDPOINTS
     from vrbot.config import recipe
     from vrbot.dialogue.corpus import Corpus
     from vrbot.knowledge.graph import Graph
-    from vrbot.model.build import NGRAM_BUCKETS, World, world_of
+    from vrbot.model.world import NGRAM_BUCKETS, World, world_of
 
     config = recipe(recipe_name)
     if corpus is None:
@@ -70,4 +70,4 @@ def summaries(recipe_name: str, corpus: Path | None) -> list[ModelSummary]:
         model = None if without_encoder else entry.build(config, world)
         parameters = None if model is None else sum(parameter.numel() for parameter in model.parameters())
         found.append(ModelSummary(name, entry.idea, entry.labels, parameters))
-    return found
+    return found + [ModelSummary(name, entry.idea, (), None) for name, entry in ENDPOINTS.items()]

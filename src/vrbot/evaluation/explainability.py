@@ -1,7 +1,7 @@
 """MEP and MER: are the keywords of an action span explained, and do explained keywords account for the response?
 
 A predicted keyword is explained if it is in the predicted state, or was said in the dialogue before the reply, or is
-reached by a path from the state in the subgraph the model saw.
+reached by a path in the knowledge the action rests on (`reach`).
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from vrbot.dialogue.batching import Limits, SessionBatch, collate, sequential_ba
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.encoding import TextEncoder
 from vrbot.dialogue.splits import Split
-from vrbot.evaluation.explainability import reached_entities
 from vrbot.evaluation.posteriors import entity_rows, infer_action, infer_states, named_rows
+from vrbot.evaluation.reach import reached_by_paths
 from vrbot.evaluation.recorded import RecordedTurn, read_texts, recorded_turns
 from vrbot.evaluation.turns import Evidence, Latents, ScoredTurn
 from vrbot.model.contract import Perception
@@ -185,21 +185,9 @@ def _answers(model: Any, batch: SessionBatch, perception: Perception, texts: Seq
         texts,
         prior_latents(model, perception),
         inferred,
-        _reached(model, perception),
+        reached_by_paths(model, batch, perception),
         log_probs,
         lengths.tolist(),
         strict=True,
     )
     return [Answer(*row) for row in rows]
-
-
-def _reached(model: Any, perception: Perception) -> list[frozenset[int]] | list[None]:
-    """Entities that the subgraph around each state leads to; None for models that do not reason over keywords."""
-    num_rows = len(perception.conditions.context_words)
-    if not isinstance(model, VRBot) or not has_action(model) or perception.state is None:
-        return [None] * num_rows
-    if model.subgraph_encoder is None:
-        return [frozenset[int]()] * num_rows
-    seeds = [tuple(sorted(named)) for named in named_rows(perception.state)]
-    retriever: Any = model.subgraph_encoder.retriever
-    return [reached_entities(subgraph) for subgraph in retriever.retrieve_many(seeds)]

@@ -71,6 +71,8 @@ def compare_candidates(
     tested: list[tuple[str, Comparison]] = []
     for other in candidates[1:]:
         shared = [name for name in metrics if None not in (values[first.name][name], values[other.name][name])]
+        if not shared:
+            continue
         generator = np.random.default_rng(seed)
         found = compare_systems(first.scores, other.scores, clusters, generator, shared, num_resamples)
         tested += [(other.name, comparison) for comparison in found]

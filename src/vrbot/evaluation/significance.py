@@ -113,6 +113,8 @@ def compare_systems(
 
     `first` and `second` come from `scorecard.measure` over the same turns (`turns.check_same_turns`).
     """
+    if not metrics:
+        raise UsageError(f"no metrics to compare: name at least one of {', '.join(sorted(first)) or 'those measured'}")
     unknown = [metric for metric in metrics if metric not in first or metric not in second]
     if unknown:
         raise UsageError(f"no significance test for {', '.join(unknown)}: choose among {', '.join(sorted(first))}")

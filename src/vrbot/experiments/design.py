@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from vrbot.config import Config
 from vrbot.errors import ConfigError, UsageError
+from vrbot.experiments.asking import Asking
 from vrbot.experiments.selections import WHOLE, HeldOut, Part, TrainShare
 from vrbot.training.description import LabelFractions
 
@@ -26,7 +27,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 class Row:
     """One system of a plan; `settings` are what the plan varies, `group` whom it is tested against.
 
-    `curve` and `place` say on which line of a figure the row stands, and where on its horizontal axis.
+    `curve` and `place` say on which line of a figure the row stands, and where on its horizontal axis. With `asking`
+    the row is a simulated annotator and the networks that learn from it: a point of the curve after each round.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Row:
     oracle: bool = False
     curve: str | None = None
     place: float | None = None
+    asking: Asking | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -75,7 +78,7 @@ class Plan:
     against: str | None = None
     axis: str = ""
     drawn: tuple[str, ...] = ()
-    study: Literal["", "human", "case"] = ""
+    study: Literal["", "human", "case", "annotation"] = ""
     needs_labels: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()

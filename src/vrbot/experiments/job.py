@@ -19,8 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
 from vrbot.baselines.catalogue import build_model
-from vrbot.config import recipe
+from vrbot.config import Config, recipe
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError, VRBotError
 from vrbot.evaluation.measuring import Measured, has_action, measure_model
@@ -31,6 +33,7 @@ from vrbot.evaluation.scorecard import Options, Resources, scorecard
 from vrbot.evaluation.systems import System, open_system
 from vrbot.evaluation.trivial import measure_references
 from vrbot.evaluation.validation import build_validation
+from vrbot.experiments.asking import Asking, ask
 from vrbot.experiments.design import Plan, Row
 from vrbot.experiments.entity_vectors import stored_vectors
 from vrbot.experiments.folder import CLOCK, ORACLE_REPLIES, REFERENCES, REPLIES, RUN, ExperimentFolder, Job, Setup
@@ -42,7 +45,8 @@ from vrbot.model.vrbot import VRBot
 from vrbot.training.checkpoints import SCORES, RunFolder
 from vrbot.training.description import LABELS, RunDescription, RunPlan, corpus_digest
 from vrbot.training.observe import Silent
-from vrbot.training.runs import Parts, train_run
+from vrbot.training.randomness import Use, derived_seed
+from vrbot.training.runs import Parts, reproducible, train_run
 
 Status = Literal["finished", "interrupted", "already finished"]
 FAILED, INTERRUPTED = 1, 130
@@ -109,6 +113,9 @@ def _train_and_measure(
 ) -> Status:
     home, row = folder.job_folder(job), plan.row(job.row)
     config = plan.config(row, plan.base(recipe(setup.recipe), setup.settings))
+    if row.asking is not None:
+        folder.finish(job, {**_ask(ruler.corpus, row, row.asking, config, job), **watch.read()})
+        return "finished"
     cut = cut_corpus(ruler.corpus, row.part, job.seed, folder.path / job.corpus / "cut")
     run = RunPlan(row.model, cut, config, job.seed, row.labels)
     parts = Parts(build_model, build_validation, observers=[watch], tensorboard=False)
@@ -129,15 +136,48 @@ def _train_and_measure(
     return "finished"
 
 
+def _ask(corpus: Corpus, row: Row, asking: Asking, config: Config, job: Job) -> dict[str, Any]:
+    """A simulated annotator and a labeller that learns from it; an interrupted one begins anew."""
+    run = RunPlan(row.model, corpus.directory, config, job.seed, row.labels)
+    with reproducible():
+        torch.manual_seed(derived_seed(job.seed, Use.INITIAL_WEIGHTS))
+        model = build_model(row.model, config, corpus)
+        description = RunDescription.of(run, corpus, model, "")
+        if not isinstance(model, VRBot):
+            raise UsageError(f"{row.model} has no inference networks: only vrbot and its variants propose labels")
+        rounds = [one.as_dict() for one in ask(model, corpus, config, asking, job.seed)]
+    updates = asking.updates * len(rounds)
+    return {
+        **asdict(job),
+        **described(description, row),
+        "labels": {"order": asking.order},
+        "labels_sha256": None,
+        "rounds": rounds,
+        "steps": updates,
+        "best_step": updates,
+        "ended": "all rounds are done",
+        "validation": {"scores": {}},
+        "scores": rounds[-1]["scores"],
+        "meddg": {},
+    }
+
+
 def run_facts(run: Path, row: Row) -> dict[str, Any]:
     """What decided a run, and where and with what it was made."""
     files = RunFolder(run).description()
-    description = RunDescription.from_files(files)
+    return {
+        **described(RunDescription.from_files(files), row),
+        "labels": asdict(row.labels),
+        "labels_sha256": hashlib.sha256(files[LABELS]).hexdigest(),
+        "validation": read_object(RunFolder(run).best / SCORES),
+    }
+
+
+def described(description: RunDescription, row: Row) -> dict[str, Any]:
+    """What is known of a row before anything is learnt."""
     return {
         "model": row.model,
         "role": row.role,
-        "labels": asdict(row.labels),
-        "labels_sha256": hashlib.sha256(files[LABELS]).hexdigest(),
         "part": part_as_dict(row.part),
         "config": description.plan.config.model_dump(),
         "corpus_sha256": description.corpus_sha256,
@@ -145,7 +185,6 @@ def run_facts(run: Path, row: Row) -> dict[str, Any]:
         "parameters": description.parameters,
         "threads": description.threads,
         "environment": dict(description.environment),
-        "validation": read_object(RunFolder(run).best / SCORES),
     }
 
 

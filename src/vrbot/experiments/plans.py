@@ -7,6 +7,7 @@ from typing import Any
 
 from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.errors import UsageError
+from vrbot.experiments.annotation_plan import annotation_plan
 from vrbot.experiments.design import ALL_LABELS, Missing, Plan, Row
 from vrbot.experiments.selections import HeldOut, TrainShare
 from vrbot.training.description import LabelFractions
@@ -281,6 +282,7 @@ _BUILDERS = (
     _latents,
     _learning_curve,
     _transfer,
+    annotation_plan,
     _category_leak,
     _all_models,
     _smoke,

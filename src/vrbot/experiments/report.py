@@ -29,6 +29,7 @@ from vrbot.experiments.report_tables import (
     score_table,
 )
 from vrbot.experiments.results import SystemRuns, gather, published_systems, unfairness
+from vrbot.experiments.savings import savings_table
 from vrbot.experiments.selections import held_out_value
 from vrbot.experiments.studies import case_table, draw_sheets
 from vrbot.files import atomic_write
@@ -149,6 +150,7 @@ def _corpus_report(folder: ExperimentFolder, plan: Plan, setup: Setup, name: str
         "meddg": score_table(content, "replies under protocol meddg", MEDDG_COLUMNS, "meddg"),
         "cost": cost_table(content),
         "case": case_table(systems, corpus, f"{plan.title} on {name}") if plan.study == "case" else None,
+        "savings": savings_table(systems, f"{plan.title} on {name}") if plan.study == "annotation" else None,
     }
     there = {key: table for key, table in tables.items() if table is not None}
     return CorpusReport(name, systems, matches, there, score_table(content, "results", README_COLUMNS))

@@ -23,6 +23,7 @@ LATENT_COLUMNS: Mapping[str, str] = {
     "category_macro_f1": "category macro F1",
     "inference_state_f1": "inference state F1",
     "inference_action_f1": "inference action F1",
+    "inference_category_accuracy": "inference category",
     "mep": "MEP",
     "mer": "MER",
     "mep_by_chance": "MEP by chance",

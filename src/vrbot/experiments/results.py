@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,11 +68,28 @@ def gather(folder: ExperimentFolder, plan: Plan, setup: Setup, corpus: str) -> l
             elif error is not None:
                 errors.append(f"{job}: {error}")
         runs, expected = tuple(found), len(setup.seeds)
-        systems.append(SystemRuns(row.name, row.role, row.group, runs, expected, row, tuple(errors)))
+        whole = SystemRuns(row.name, row.role, row.group, runs, expected, row, tuple(errors))
+        systems += [whole] if row.asking is None else after_each_round(whole)
         if row.oracle:
             told = tuple(_told(run) for run in runs if "oracle" in run.result)
             oracles.append(SystemRuns(f"{row.name} {ORACLE}", "oracle", row.group, told, expected))
     return systems + [one for one in oracles if one.runs]
+
+
+def after_each_round(system: SystemRuns) -> list[SystemRuns]:
+    """A simulated annotator as one system for each of its rounds, a point of its curve."""
+    row = system.row
+    assert row is not None
+    assert row.asking is not None
+    points = []
+    for number, dialogues in enumerate(row.asking.dialogues):
+        runs = tuple(
+            replace(run, figures={**run.figures, PROTOCOLS["vrbot"]: run.result["rounds"][number]["scores"]})
+            for run in system.runs
+        )
+        point = replace(row, name=f"{row.name}-{dialogues}", place=dialogues)
+        points.append(replace(system, name=point.name, runs=runs, row=point, errors=() if number else system.errors))
+    return points
 
 
 def published_systems(plan: Plan, corpus: Corpus) -> list[SystemRuns]:

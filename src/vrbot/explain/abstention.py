@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,12 @@ from vrbot.dialogue.splits import Split
 from vrbot.dialogue.vocabulary import CHARACTER_SEP, SEP, UNK
 from vrbot.errors import DataError, UsageError
 from vrbot.explain.confidence import Judged, fit_temperature, perceived_turns, tempered
-from vrbot.explain.evidence import Evidence
+from vrbot.explain.evidence import Evidence, KeywordEvidence
+from vrbot.explain.keyword_confidence import KeywordScale, fit_keyword_scale, judged_keywords
 from vrbot.files import atomic_write
 from vrbot.model.contract import Perception
+from vrbot.model.policy_network import PolicyNetwork
+from vrbot.model.set_policy import SetPolicy
 from vrbot.model.vrbot import VRBot
 from vrbot.nets.bags import ngram_buckets
 
@@ -39,12 +42,13 @@ SURE = 0.5
 
 @dataclass(frozen=True)
 class Guard:
-    """A temperature for the category, and the limits beyond which a reply is not relied on."""
+    """A temperature for the category, the limits beyond which a reply is not relied on, and a scale for keywords."""
 
     temperature: float
     unknown_words: float  # the highest share of the patient's words that may be unknown
     strangeness: float  # the highest mean rarity of the patient's character n-grams
     confidence: float  # the lowest calibrated probability of the category
+    keywords: KeywordScale | None = None  # where keywords were labelled
 
     def judge(self, model: VRBot, batch: SessionBatch, perception: Perception, evidence: Evidence) -> Judgement:
         """The confidence in the last turn's action and the reasons to abstain, in the order of their weight."""
@@ -60,6 +64,13 @@ class Guard:
         found = tuple(reason for reason, holds in reasons.items() if holds)
         return Judgement(None if confidence is None else float(confidence[row]), found)
 
+    def sure_of(self, keywords: tuple[KeywordEvidence, ...] | None) -> tuple[KeywordEvidence, ...] | None:
+        """The same keywords, each with its calibrated probability of being right."""
+        if keywords is None or self.keywords is None:
+            return keywords
+        sure = self.keywords.apply(np.array([each.probability for each in keywords]))
+        return tuple(replace(each, confidence=value) for each, value in zip(keywords, sure.tolist(), strict=True))
+
     def save(self, path: Path) -> None:
         """Writes the guard as JSON."""
         with atomic_write(path) as file:
@@ -71,7 +82,9 @@ class Guard:
         """Reads what `save` wrote."""
         try:
             content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**{field.name: float(content[field.name]) for field in fields(cls)})
+            limits = {field.name: float(content[field.name]) for field in fields(cls) if field.name != "keywords"}
+            scale = content.get("keywords")
+            return cls(**limits, keywords=None if scale is None else KeywordScale.from_dict(scale))
         except (OSError, ValueError, KeyError, TypeError) as error:
             fix = "write it again with `vrbot explain RUN --audit CORPUS --guard FILE`"
             raise DataError(path, None, "guard", f"cannot be read ({error})", fix) from None
@@ -128,7 +141,16 @@ def fit_guard(model: VRBot, split: Split, limits: Limits, num_turns: int | None 
         float(np.quantile(np.concatenate(unknown), KEPT)),
         float(np.quantile(np.concatenate(strangeness), KEPT)),
         min(SURE, float(np.quantile(confidence, 1.0 - KEPT))) if len(confidence) else SURE,
+        _keyword_scale(model, split, limits, num_turns),
     )
+
+
+def _keyword_scale(model: VRBot, split: Split, limits: Limits, num_turns: int | None) -> KeywordScale | None:
+    """None where no keyword of the split can be judged."""
+    if not isinstance(model.prior_policy, PolicyNetwork | SetPolicy):
+        return None
+    judged = judged_keywords(model, split, limits, num_turns)
+    return fit_keyword_scale(judged) if len(judged.right) else None
 
 
 def _confidence(perception: Perception, temperature: float) -> Tensor | None:

@@ -58,6 +58,12 @@ class RiskCoverage:
     area: float
     best_area: float
 
+    def at(self, share: float) -> float:
+        """The risk of the smallest coverage that is at least this share; nan where there are no answers."""
+        return next(
+            (risk for coverage, risk in zip(self.coverage, self.risk, strict=True) if coverage >= share), math.nan
+        )
+
 
 @dataclass(frozen=True)
 class Confidence:

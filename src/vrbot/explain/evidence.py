@@ -79,7 +79,8 @@ class KeywordEvidence:
     `probability` counts every category as likely as it was held. `copy_weight` is the part of the
     probability that the graph detector gave, the number in the paper's case study. `explained_by` follows the rule of
     MEP: in the state, said before, or reached by a path. `paths` are those that carry the keyword, best first; it has
-    `num_paths` in all.
+    `num_paths` in all. `confidence` is there where an explainer was calibrated: how often a keyword of this probability
+    is right.
     """
 
     name: str
@@ -94,6 +95,7 @@ class KeywordEvidence:
     explained_by: tuple[Reason, ...]
     num_paths: int
     paths: tuple[Path, ...]
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)

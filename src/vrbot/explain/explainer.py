@@ -57,18 +57,29 @@ class Explainer:
         return self.what_if(conversation, NOTHING_CHANGED, search)
 
     @torch.no_grad()
-    def what_if(self, conversation: Conversation, change: Change, search: Search | None = None) -> Reply:
-        """The reply, with evidence, if the state or the action of the last turn were as `change` says."""
+    def what_if(
+        self,
+        conversation: Conversation,
+        change: Change,
+        search: Search | None = None,
+        words: tuple[int, ...] | None = None,
+    ) -> Reply:
+        """The reply, with evidence, if the state or the action of the last turn were as `change` says.
+
+        `words` are the ids of the reply where somebody has searched for them already.
+        """
         batch = self.agent.hear(conversation)
         perceived = perceive(self.model, batch, change, self._corpus.inventory)
         row = len(batch.turn) - 1
         decoding = self.agent.config.decoding
-        words = find_words(self.model, perceived.perception, row, search or Search(), decoding)
+        if words is None:
+            words = find_words(self.model, perceived.perception, row, search or Search(), decoding)
         reply = self.agent.reply_of(perceived.perception, row, words)
         evidence = self._evidence(list(conversation), batch, perceived, words)
         if self._guard is not None:
             judged = self._guard.judge(self.model, batch, perceived.perception, evidence)
-            evidence = replace(evidence, confidence=judged.confidence, abstain=judged.reasons)
+            sure = self._guard.sure_of(evidence.keywords)
+            evidence = replace(evidence, keywords=sure, confidence=judged.confidence, abstain=judged.reasons)
         return replace(reply, evidence=replace(evidence, changed=change.changed))
 
     def steer(self, conversation: Conversation, change: Mapping[str, Any]) -> dict[str, Any]:

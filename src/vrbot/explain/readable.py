@@ -153,7 +153,8 @@ def _keywords(keywords: tuple[KeywordEvidence, ...] | None, words: Mapping[str, 
     yield f"{words['keywords']}:" + ("" if keywords else f" {words['none']}")
     for keyword in keywords:
         shares = [f"{words[side]} {getattr(keyword, side):.0%}" for side in ("from_conversation", "from_graph")]
-        yield f"  {printable(keyword.name)} {keyword.probability:.1%} ({'; '.join(shares)})"
+        sure = "" if keyword.confidence is None else f", {words['confidence']} {keyword.confidence:.0%}"
+        yield f"  {printable(keyword.name)} {keyword.probability:.1%}{sure} ({'; '.join(shares)})"
         reasons = ", ".join(words[f"because {reason}"] for reason in keyword.explained_by)
         yield f"    {words['because']}: {reasons}" if reasons else f"    {words['unexplained']}"
         if keyword.paths:

@@ -1,26 +1,20 @@
-"""VRBot and each of its ablations as an assembly of parts; only this file reads the configuration."""
+"""VRBot and each of its ablations as an assembly of parts; only the `build` files read the configuration."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from vrbot.config import Config
-from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.session import CATEGORIES
-from vrbot.dialogue.splits import Split
-from vrbot.dialogue.vocabulary import BOS, PAD, Vocabulary
-from vrbot.errors import ConfigError
-from vrbot.knowledge.graph import Graph
+from vrbot.dialogue.vocabulary import BOS
 from vrbot.knowledge.retrieval import SubgraphRetriever
 from vrbot.model.action_classifier import ActionClassifier
-from vrbot.model.context_encoder import CarriedContextEncoder, SessionContextEncoder
+from vrbot.model.build_reading import build_context_encoder, build_heard_words, build_history_encoder, build_words
 from vrbot.model.contract import Objective
 from vrbot.model.detectors import (
     BilinearNodeScore,
@@ -38,89 +32,10 @@ from vrbot.model.spans import EntityTable, SpanReader, SpanWriter
 from vrbot.model.state_tracker import StateTracker
 from vrbot.model.subgraphs import SubgraphEncoder
 from vrbot.model.vrbot import VRBot
-from vrbot.nets.bags import CharacterBag, EntityBag, ngram_buckets
+from vrbot.model.world import World
 from vrbot.nets.encoders import BidirectionalEncoder
-from vrbot.nets.initial_vectors import begin_with_encoder
-from vrbot.nets.pretrained import ContextualWords, open_reader
 
 CATEGORY_SIZE = 32
-NGRAM_BUCKETS = 1 << 15
-BAG_SIZE = 64
-
-
-@dataclass(frozen=True, eq=False)
-class World:
-    """What a model is built around: the vocabularies, the graph, and how often responses name each entity."""
-
-    num_words: int
-    entity_words: Tensor  # [E]
-    graph: Graph
-    entity_counts: Tensor  # [E]
-    rarity: Tensor  # [buckets] of character n-grams
-    meanings: Tensor  # [V, K] the entities a word stands for, -1 where there is none
-    num_responses: int = 0  # this and what follows is asked for by training only
-    words: tuple[str, ...] = ()  # [V]
-    entity_types: tuple[str, ...] = ()  # [E]
-
-    @property
-    def num_entities(self) -> int:
-        return len(self.entity_words)
-
-    @property
-    def log_odds(self) -> Tensor:
-        """How likely a response is to name each entity [E], as log odds."""
-        share = (self.entity_counts.float() + 0.5) / (self.num_responses + 1.0)
-        return share.clamp(1e-6, 0.5).logit()
-
-    @property
-    def preference(self) -> Tensor:
-        """A canonical order of keywords: frequent ones first [E], rarer ones at most a few nats behind each other."""
-        return self.entity_counts.float().add(1.0).log() * 5.0
-
-
-def world_of(corpus: Corpus) -> World:
-    """Counts are taken from the training texts."""
-    split = corpus.split("train")
-    return World(
-        len(corpus.vocabulary),
-        torch.from_numpy(np.asarray(corpus.vocabulary.entity_word).astype(np.int64)),
-        corpus.graph,
-        _count_response_entities(split, len(corpus.inventory.names)),
-        _count_ngrams(split),
-        meanings_of(corpus.vocabulary),
-        split.num_turns,
-        tuple(corpus.vocabulary.words),
-        corpus.inventory.types,
-    )
-
-
-def meanings_of(vocabulary: Vocabulary) -> Tensor:
-    """The entities each word stands for [V, K], -1 after the last."""
-    most = max((len(entities) for entities in vocabulary.word_entities.values()), default=1)
-    meanings = torch.full((len(vocabulary), most), -1)
-    for word, entities in vocabulary.word_entities.items():
-        meanings[word, : len(entities)] = torch.tensor(entities)
-    return meanings
-
-
-def _count_response_entities(split: Split, num_entities: int) -> Tensor:
-    """How many training responses name each entity [E]."""
-    offsets = split.texts.mention_offsets
-    counts = np.zeros(num_entities, dtype=np.int64)
-    for start, stop in zip(offsets[1:-1:2].tolist(), offsets[2::2].tolist(), strict=True):
-        counts[np.unique(split.texts.mention_entities[start:stop])] += 1
-    return torch.from_numpy(counts)
-
-
-def _count_ngrams(split: Split) -> Tensor:
-    """Inverse document frequency of the character n-gram buckets over the patients' and physicians' texts."""
-    seen = torch.zeros(NGRAM_BUCKETS, dtype=torch.long)
-    offsets, characters = split.texts.character_offsets.tolist(), split.texts.characters
-    for start, stop in itertools.pairwise(offsets):
-        text = torch.from_numpy(characters[start:stop].astype(np.int64)).unsqueeze(0)
-        buckets, exists = ngram_buckets(text, NGRAM_BUCKETS)
-        seen[buckets[exists].unique()] += 1
-    return ((len(offsets) + 1) / (seen + 1)).log() + 1.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +65,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         words=build_heard_words(config, world, words) if assembly.pretrained else words,
         table=EntityTable(words, world.entity_words),
         categories=categories,
-        context_encoder=build_context_encoder(config, world),
+        context_encoder=(build_history_encoder if assembly.pretrained else build_context_encoder)(config, world),
         response_encoder=BidirectionalEncoder(size, hidden),
         state_reader=SpanReader(size, hidden),
         keyword_reader=SpanReader(size, hidden),
@@ -168,34 +83,6 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
     )
 
 
-def build_words(config: Config, world: World) -> nn.Embedding:
-    """Vectors of the words, on the scale every system begins with; those of an encoder's sub-tokens if asked."""
-    size = config.network.embedding_size
-    words = nn.Embedding(world.num_words, size, padding_idx=PAD)
-    nn.init.normal_(words.weight, std=size**-0.5)
-    if config.network.embeddings_from is not None:
-        begin_with_encoder(words, config.network.embeddings_from, world.words)
-    return words
-
-
-def build_heard_words(config: Config, world: World, words: nn.Embedding) -> ContextualWords:
-    """Vectors of words in their context: their own and those of the pretrained encoder."""
-    settings = config.pretrained
-    if settings.directory is None:
-        raise ConfigError(
-            "this model reads with a pretrained encoder: name its folder, --set pretrained.directory=FOLDER"
-        )
-    reader = open_reader(
-        settings.directory,
-        world.words,
-        layers=settings.layers,
-        freeze=settings.freeze,
-        learning_rate_factor=settings.learning_rate_factor,
-        cache_bytes=settings.cache_megabytes * 1_000_000,
-    )
-    return ContextualWords(words, reader, config.network.dropout)
-
-
 def build_generator(config: Config, world: World, words: nn.Embedding) -> ResponseGenerator:
     network = config.network
     cell = (ReadingsFed if network.readings == "fed" else ReadingsLate)(network.embedding_size, network.hidden_size)
@@ -209,20 +96,8 @@ def build_generator(config: Config, world: World, words: nn.Embedding) -> Respon
         cell,
         world.meanings,
         coverage=network.coverage,
-    )
-
-
-def build_context_encoder(config: Config, world: World) -> nn.Module:
-    network = config.network
-    if network.memory == "carried":
-        return CarriedContextEncoder(network.embedding_size, network.hidden_size)
-    return SessionContextEncoder(
-        network.embedding_size,
-        network.hidden_size,
-        network.dropout,
-        CharacterBag(world.rarity, BAG_SIZE, network.ngram_dropout),
-        EntityBag(world.num_entities, BAG_SIZE),
-        network.word_dropout,
+        keyword_bonus=config.decoding.keyword_bonus,
+        precision=config.decoding.precision,
     )
 
 

@@ -29,9 +29,9 @@ class ContextEncoder(Protocol):
 class CarriedContextEncoder(nn.Module):
     """The paper's: each turn's BiGRU starts from the summary of the turn before, without gradient between turns."""
 
-    def __init__(self, embedding_size: int, hidden_size: int) -> None:
+    def __init__(self, embedding_size: int, hidden_size: int, word_dropout: float = 0.0) -> None:
         super().__init__()
-        self.encoder = BidirectionalEncoder(embedding_size, hidden_size)
+        self.encoder = BidirectionalEncoder(embedding_size, hidden_size, word_dropout)
         self.attention = AdditiveAttention(hidden_size, hidden_size, hidden_size)
 
     def forward(self, embedded: Tensor, inputs: TurnInputs, layout: TurnLayout) -> Context:
@@ -67,16 +67,16 @@ class SessionContextEncoder(nn.Module):
         word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.encoder = BidirectionalEncoder(embedding_size, hidden_size)
+        self.encoder = BidirectionalEncoder(embedding_size, hidden_size, word_dropout)
         self.attention = AdditiveAttention(hidden_size, hidden_size, hidden_size)
         self.characters, self.entities = characters, entities
         bags = characters.size + entities.size
         self.session = nn.GRUCell(2 * hidden_size + bags, hidden_size)
         self.combine = nn.Linear(3 * hidden_size + 2 * bags, hidden_size)
-        self.dropout, self.word_dropout = nn.Dropout(dropout), nn.Dropout1d(word_dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded: Tensor, inputs: TurnInputs, layout: TurnLayout) -> Context:
-        read = self.encoder(self.word_dropout(embedded), inputs.context_lengths)
+        read = self.encoder(embedded, inputs.context_lengths)
         attended = self.attention(read.summary, read.tokens, read.mask)
         highest = read.tokens.masked_fill(~read.mask.unsqueeze(-1), -2.0).amax(dim=1)  # two states added are above -2
         bags = torch.cat(
@@ -99,6 +99,21 @@ class SessionContextEncoder(nn.Module):
             states.append(memory)
             heaps.append(heap)
         return torch.cat(states), torch.cat(heaps)
+
+
+class HistoryContextEncoder(nn.Module):
+    """Another encoder's reading, and beside its summary what a reader of the whole history makes of it."""
+
+    def __init__(self, encoder: nn.Module, history: nn.Module, hidden_size: int, history_size: int) -> None:
+        super().__init__()
+        self.encoder, self.history = encoder, history
+        self.combine = nn.Linear(hidden_size + history_size, hidden_size)
+
+    def forward(self, embedded: Tensor, inputs: TurnInputs, layout: TurnLayout) -> Context:
+        read = self.encoder(embedded, inputs, layout)
+        told = self.history(inputs.context, inputs.context_lengths, layout)
+        summary = torch.tanh(self.combine(torch.cat((read.summary, told), dim=-1)))
+        return Encoded(read.tokens, read.mask, summary)
 
 
 @dataclass(frozen=True, eq=False)

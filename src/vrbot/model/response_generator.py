@@ -13,6 +13,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from vrbot.errors import ConfigError
 from vrbot.model.context_encoder import Context
 from vrbot.model.policy_network import Action
 from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
@@ -21,7 +22,7 @@ from vrbot.model.spans import Span
 from vrbot.nets.attention import Memory
 from vrbot.nets.copying import merge_copies_in_place, same_ids, target_log_prob
 from vrbot.nets.encoders import Encoded
-from vrbot.nets.prepared import Precision, Prepared, Projection, RoundedProjection
+from vrbot.nets.prepared import Precision, Prepared, Projection, RoundedProjection, int8_is_possible
 from vrbot.nets.vocabulary_scores import target_and_total
 
 ROWS_COPYING = 16
@@ -112,6 +113,7 @@ class ResponseGenerator(nn.Module):
 
     With `coverage` it reads only those action keywords that it has not named yet, by any of their surface forms
     (`meanings` [V, K], -1 where a word means nothing): so it learns to name all, each once, and then to stop.
+    `keyword_bonus` is how much (in nats) a search prefers the names of the keywords that are left.
     """
 
     entity_words: Tensor
@@ -130,26 +132,27 @@ class ResponseGenerator(nn.Module):
         meanings: Tensor,
         *,
         coverage: bool,
+        keyword_bonus: float = 0.0,
+        precision: Precision = "float32",
     ) -> None:
+        """`precision` is that of the words' scores in a search; training and scoring are always in float32."""
         super().__init__()
+        if precision == "int8" and not int8_is_possible():
+            raise ConfigError("this build of torch has no int8 products: set decoding.precision=float32")
         self.words, self.bos, self.cell, self.coverage = words, bos, cell, coverage
+        self.keyword_bonus = keyword_bonus
         self.begin = nn.Linear(3 * hidden_size + category_size, hidden_size)
         self.output = nn.Linear(hidden_size, words.embedding_dim)
         self.output_bias = nn.Parameter(torch.zeros(words.num_embeddings))
         self.copy_query = nn.Linear(hidden_size, hidden_size, bias=False)
         self.dropout = nn.Dropout(dropout)
-        self.reply_in("float32")
+        self._projection: Prepared[Projection | RoundedProjection]
+        self._projection = Prepared(Projection if precision == "float32" else RoundedProjection)
         self.register_buffer("entity_words", entity_words.long(), persistent=False)
         word_entity = torch.full((words.num_embeddings,), len(entity_words))
         word_entity[entity_words.long()] = torch.arange(len(entity_words))
         self.register_buffer("word_entity", word_entity, persistent=False)
         self.register_buffer("meanings", meanings, persistent=False)
-
-    def reply_in(self, precision: Precision) -> None:
-        """How exactly `step` multiplies by the words' vectors; training and scoring are always in float32."""
-        self.precision = precision
-        self._projection: Prepared[Projection | RoundedProjection]
-        self._projection = Prepared(Projection if precision == "float32" else RoundedProjection)
 
     def initial(self, given: Conditions, categories: Tensor) -> DecoderState:
         """b^R_0 = W_d [h^c; h^S; e^{A^c}; h^{A^k}], and the memories; categories are vectors [N, D]."""
@@ -214,9 +217,10 @@ class ResponseGenerator(nn.Module):
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Log probabilities of the next word [R, V] after the tokens [R]; several rows per item are side by side."""
         items, readings, named = len(state.memory.copy_mask), state.memory.readings, state.named
-        if self.coverage:
+        if self.coverage or self.keyword_bonus:
             said = self._names(tokens.unflatten(0, (items, -1)), state.memory.keywords)
             named = named | said.flatten(0, 1)
+        if self.coverage:
             readings = state.memory.left(named.unflatten(0, (items, -1)))
         advanced = self.cell.advance(state.hidden, self.words(tokens), readings)
         generation = self._projection.of(self.words.weight, self.output_bias)(self.output(advanced.output))
@@ -226,6 +230,22 @@ class ResponseGenerator(nn.Module):
             generation.unflatten(0, (items, -1)), scores, memory.copy_words, memory.same_words
         )
         return log_probs.flatten(0, 1), DecoderState(advanced.hidden, named, state.memory)
+
+    @torch.no_grad()
+    def search_step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """`step` for a search: keywords not named yet are preferred, so that the reply says what the action says.
+
+        What it gives orders hypotheses and is no distribution; nothing rises above 0, as searches ask.
+        """
+        log_probs, following = self.step(tokens, state)
+        if self.keyword_bonus and state.memory.keywords.shape[1]:
+            memory, there = state.memory, state.memory.readings[-1].mask  # [items, L]
+            by_item = log_probs.unflatten(0, (len(there), -1))
+            left = there.unsqueeze(1) & ~following.named.unflatten(0, (len(there), -1))  # [items, rows of each, L]
+            words = memory.copy_words[:, -there.shape[1] :].unsqueeze(1).expand_as(left)
+            preferred = (by_item.gather(2, words) + self.keyword_bonus).clamp_max(0.0)
+            by_item.scatter_reduce_(2, words, preferred.masked_fill(~left, -math.inf), "amax")
+        return log_probs, following
 
     def _names(self, words: Tensor, keywords: Tensor) -> Tensor:
         """Which of the keywords [N, L] each word [N, Q] names [N, Q, L]."""

@@ -166,7 +166,7 @@ class VRBot(nn.Module):
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
         given: Conditions = perception.conditions.select(rows)
-        return self.generator.step, self.generator.initial(given, self.category_vectors(given.action))
+        return self.generator.search_step, self.generator.initial(given, self.category_vectors(given.action))
 
     @torch.no_grad()
     def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:

@@ -69,13 +69,14 @@ def padded(encoded: Encoded, width: int) -> tuple[Tensor, Tensor]:
 class BidirectionalEncoder(nn.Module):
     """A GRU in each direction, their states added, so that a token's vector has the hidden size.
 
-    Padding is never run over: see `nets.recurrence`.
+    Padding is never run over: see `nets.recurrence`. In training a share of the inputs (`word_dropout`) is not read.
     """
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+    def __init__(self, input_size: int, hidden_size: int, word_dropout: float = 0.0) -> None:
         super().__init__()
         self.onward = nn.GRU(input_size, hidden_size, batch_first=True)
         self.backward_looking = nn.GRU(input_size, hidden_size, batch_first=True)
+        self.word_dropout = nn.Dropout1d(word_dropout)
         self.hidden_size = hidden_size
 
     def forward(self, inputs: Tensor, lengths: Tensor, start: Tensor | None = None) -> Encoded:
@@ -85,7 +86,7 @@ class BidirectionalEncoder(nn.Module):
         """
         mask = torch.arange(inputs.shape[1], device=inputs.device)[None, :] < lengths[:, None]
         packing = pack(lengths, inputs.shape[1])
-        onward, backward = self._run(inputs, packing, start)
+        onward, backward = self._run(self.word_dropout(inputs), packing, start)
         nothing = inputs.new_zeros(len(inputs), self.hidden_size)
         last = packing.last
         summary = nothing.index_copy(0, packing.order, onward[last] + backward[last])

@@ -48,17 +48,27 @@ class HierarchicalEncoder(nn.Module):
 
     `tokens` are the words of the turn's own two utterances, in the places of its context (none at the separator);
     `summary` is the state of the upper GRU after the patient's utterance, with gradient through all that came before.
+    In training a share of the context's words (`word_dropout`) is not read.
     """
 
-    def __init__(self, embedding_size: int, hidden_size: int, dropout: float, separator: int) -> None:
+    def __init__(
+        self, embedding_size: int, hidden_size: int, dropout: float, separator: int, word_dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.utterances = BidirectionalEncoder(embedding_size, hidden_size)
         self.session = nn.GRU(hidden_size, hidden_size, batch_first=True)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout, self.word_dropout = nn.Dropout(dropout), nn.Dropout1d(word_dropout)
         self.separator = separator
 
-    def forward(self, embedded: Tensor, context: Tensor, lengths: Tensor, layout: TurnLayout) -> Encoded:
-        """Embedded contexts [N, T, D] and their words [N, T] -> vectors of the words, of the dialogue so far."""
+    def forward(
+        self, embedded: Tensor, context: Tensor, lengths: Tensor, layout: TurnLayout, always: Tensor | None = None
+    ) -> Encoded:
+        """Embedded contexts [N, T, D] and their words [N, T] -> vectors of the words, of the dialogue so far.
+
+        Words that are `always` [N, T] read are never dropped.
+        """
+        kept = self.word_dropout(embedded)
+        embedded = kept if always is None else torch.where(always.unsqueeze(-1), embedded, kept)
         halves = halves_of(context, lengths, self.separator)
         places, sizes = halves.places(), halves.utterance_lengths  # [N, 2, W], [N, 2]
         index = places.flatten(1).unsqueeze(-1).expand(-1, -1, embedded.shape[-1])

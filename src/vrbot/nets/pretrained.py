@@ -62,11 +62,10 @@ class PretrainedReader(nn.Module):
         self.begin, self.end, self.padding = pieces.begin, pieces.end, pieces.padding
         config: Any = encoder.config
         self.feature_size: int = config.hidden_size
-        positions = getattr(config, "max_position_embeddings", None) or USUAL_LENGTH
-        self.most = positions - self.padding - 1  # some families count positions from the padding's id on
+        self.most = room_in(encoder, self.padding)
         self.register_buffer("pieces", pieces.values, persistent=False)
         self.register_buffer("offsets", pieces.offsets, persistent=False)
-        self.register_buffer("digest", torch.tensor(list(bytes.fromhex(digest)), dtype=torch.uint8))
+        self.register_buffer("digest", digest_buffer(digest))
 
     def forward(self, words: Tensor) -> Tensor:
         """Words [N, T] -> features [N, T, F]; what a row gives does not depend on the rows beside it."""
@@ -113,13 +112,7 @@ class PretrainedReader(nn.Module):
         return _Laid(tokens, mask, row, column, word)
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
-        saved = state_dict.get(f"{prefix}digest")
-        if saved is not None and not torch.equal(saved.cpu(), self.digest.cpu()):
-            theirs, ours = (bytes(digest.tolist()).hex()[:12] for digest in (saved, self.digest))
-            raise IntegrityError(
-                f"{self.source} is not the encoder this model was trained with (SHA-256 {ours}..., not {theirs}...): "
-                "put that one back"
-            )
+        check_digest(state_dict.get(f"{prefix}digest"), self.digest, self.source)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
@@ -134,8 +127,7 @@ class FrozenReader(nn.Module):
         super().__init__()
         self.reader = reader.eval().requires_grad_(False)
         self.feature_size, self.cache = reader.feature_size, RowCache(capacity)
-        self.register_state_dict_post_hook(_leave_out_encoder)  # type: ignore[no-untyped-call]
-        self.register_load_state_dict_post_hook(_forgive_encoder)  # type: ignore[no-untyped-call]
+        leave_out(self, "reader.encoder.")
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
@@ -170,17 +162,41 @@ def _without_padding(words: Tensor) -> Iterator[Any]:
         yield row[:length]
 
 
-_OF_ENCODER = "reader.encoder."
+def room_in(encoder: nn.Module, padding: int) -> int:
+    """How many sub-tokens an encoder reads at once, its marks included."""
+    positions: int = getattr(encoder.config, "max_position_embeddings", None) or USUAL_LENGTH
+    return positions - padding - 1  # some families count positions from the padding's id on
 
 
-def _leave_out_encoder(module: nn.Module, state: dict[str, Any], prefix: str, metadata: Any) -> None:
-    for name in [name for name in state if name.startswith(prefix + _OF_ENCODER)]:
-        del state[name]
+def leave_out(module: nn.Module, *parts: str) -> None:
+    """What belongs to an encoder's folder is neither saved with the module nor missed when it is loaded."""
+
+    def drop(_: nn.Module, state: dict[str, Any], prefix: str, metadata: Any) -> None:
+        for name in [name for name in state if name.startswith(tuple(prefix + part for part in parts))]:
+            del state[name]
+
+    def forgive(_: nn.Module, incompatible: Any) -> None:
+        own = tuple(name for name, _ in module.named_parameters() if name.startswith(parts))
+        own += tuple(name for name, _ in module.named_buffers() if name.startswith(parts))
+        incompatible.missing_keys[:] = [name for name in incompatible.missing_keys if not name.endswith(own)]
+
+    module.register_state_dict_post_hook(drop)
+    module.register_load_state_dict_post_hook(forgive)
 
 
-def _forgive_encoder(module: nn.Module, incompatible: Any) -> None:
-    own = tuple(_OF_ENCODER + name for name in module.get_submodule("reader.encoder").state_dict())
-    incompatible.missing_keys[:] = [name for name in incompatible.missing_keys if not name.endswith(own)]
+def digest_buffer(digest: str) -> Tensor:
+    """A SHA-256 in hexadecimal, as a tensor that is saved with a model."""
+    return torch.tensor(list(bytes.fromhex(digest)), dtype=torch.uint8)
+
+
+def check_digest(saved: Tensor | None, own: Tensor, source: str) -> None:
+    """Refuses a model that was trained with another encoder than the one in the folder `source`."""
+    if saved is not None and not torch.equal(saved.cpu(), own.cpu()):
+        theirs, ours = (bytes(digest.tolist()).hex()[:12] for digest in (saved, own))
+        raise IntegrityError(
+            f"{source} is not the encoder this model was trained with (SHA-256 {ours}..., not {theirs}...): "
+            "put that one back"
+        )
 
 
 class ContextualWords(nn.Module):

@@ -61,8 +61,7 @@ class Accounts:
     def add(self, actor: Actor, name: str, password: str, role: str) -> User:
         """A new account."""
         actor.must(ADMINISTER)
-        if not isinstance(name, str) or not _USER_NAME.fullmatch(name):
-            raise InvalidInputError("a user name is 2 to 64 of a-z 0-9 . _ @ -, and begins with a letter or digit")
+        _checked_user_name(name)
         if role not in ROLES:
             raise InvalidInputError(f"{str(role)[:20]!r} is not a role: use one of {', '.join(ROLES)}")
         hashed = self._hasher.hash(_checked_password(password))
@@ -72,6 +71,31 @@ class Accounts:
             values = {"name": name, "role": role, "password_hash": hashed, "disabled": 0}
             row = writer.insert(users, made_at=writer.now, **values)
             writer.detail |= {"user": row["id"], "role": role}
+        return _user(row)
+
+    def add_first(self, name: str, password: str) -> User:
+        """The first administrator, by whoever has the set-up code; ConflictError once there is any account."""
+        _checked_user_name(name)
+        hashed = self._hasher.hash(_checked_password(password))
+        with self._store.writing("first administrator added", SYSTEM) as writer:
+            if writer.connection.execute(select(users.c.id).limit(1)).first() is not None:
+                raise ConflictError("there are accounts already: sign in, or ask an administrator for one")
+            values = {"name": name, "role": "admin", "password_hash": hashed, "disabled": 0}
+            row = writer.insert(users, made_at=writer.now, **values)
+            writer.detail |= {"user": row["id"], "role": "admin"}
+        return _user(row)
+
+    def are_none(self) -> bool:
+        """Whether nobody has an account yet."""
+        with self._store.reading() as connection:
+            return connection.execute(select(users.c.id).limit(1)).first() is None
+
+    def active_physician(self, name: str) -> User:
+        """The physician of this name who can sign in; NotFoundError if there is none."""
+        with self._store.reading() as connection:
+            row = _row(connection, name) if isinstance(name, str) and _USER_NAME.fullmatch(name) else None
+        if row is None or row["disabled"] or row["role"] != "physician":
+            raise NotFoundError("there is no such physician: check the name")
         return _user(row)
 
     def everyone(self, actor: Actor) -> list[User]:
@@ -163,6 +187,11 @@ def _user(row: dict[str, Any]) -> User:
 def _hidden(token: str) -> str:
     """What is kept of a token; it has 256 bits of chance, so a plain hash suffices."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _checked_user_name(name: str) -> None:
+    if not isinstance(name, str) or not _USER_NAME.fullmatch(name):
+        raise InvalidInputError("a user name is 2 to 64 of a-z 0-9 . _ @ -, and begins with a letter or digit")
 
 
 def _checked_password(password: str) -> str:

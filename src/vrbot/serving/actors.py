@@ -15,6 +15,7 @@ MAY: Mapping[str, frozenset[str]] = {
     "admin": frozenset({ADMINISTER, AUDIT}),
     "operator": frozenset({ANNOTATE, EXPORT, ADMINISTER, AUDIT}),
     "system": frozenset(),
+    "patient": frozenset(),
 }
 """Role -> what it may do. An operator is whoever has the machine's command line; nobody signs in as one."""
 ROLES = ("physician", "annotator", "researcher", "admin")
@@ -39,4 +40,6 @@ class Actor:
 
 
 OPERATOR, SYSTEM = Actor("operator", "operator"), Actor("system", "system")
+PATIENT = Actor("patient", "patient")
+"""Whoever holds a patient's link; may say something in that one consultation, which no role is asked for."""
 SIMULATED_PHYSICIAN = Actor("simulated-physician", "system")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from typing import Protocol
 
-from vrbot.serving.actors import CONSULT, Actor
+from sqlalchemy import Connection, select
+
+from vrbot.serving.actors import CONSULT, PATIENT, Actor
 from vrbot.serving.problems import ConflictError, InvalidInputError
 from vrbot.serving.queries import (
     decisions_of,
     drafts_of,
     last_seq,
     messages_of,
+    open_consultation,
     own_consultation,
     row_of,
     turn_of,
@@ -23,6 +26,12 @@ from vrbot.serving.store import Store
 from vrbot.serving.texts import checked_name, checked_text, text_sha256
 
 LANGUAGES = ("zh", "en")
+
+
+class MayReceive(Protocol):
+    """Looks a consultation up and refuses whoever may not speak in it."""
+
+    def __call__(self, connection: Connection, actor: Actor, key: str, *, to_change: bool = False) -> Consultation: ...
 
 
 class Consultations:
@@ -62,18 +71,25 @@ class Consultations:
 
     def receive(self, actor: Actor, consultation: str, client_turn_id: str, text: str) -> Turn:
         """Stores what the patient said, once: a retry gives the same turn, another text under the id is a conflict."""
+        return self._receive(actor, consultation, client_turn_id, text, own_consultation)
+
+    def receive_from_patient(self, consultation: str, client_turn_id: str, text: str) -> Turn:
+        """As `receive`, from the patient in person; whoever calls has checked the patient's link."""
+        return self._receive(PATIENT, consultation, client_turn_id, text, open_consultation)
+
+    def _receive(self, actor: Actor, consultation: str, client_turn_id: str, text: str, may: MayReceive) -> Turn:
         checked_name(client_turn_id, "client_turn_id")
         digest = text_sha256(checked_text(text, "text"))
         flags = inspect_utterance(self._safety, text)
         with self._store.writing("turn received", actor, consultation) as writer:
-            own_consultation(writer.connection, actor, consultation)
+            may(writer.connection, actor, consultation)
             there = select(turns).where(turns.c.consultation == consultation, turns.c.client_turn_id == client_turn_id)
             row = writer.connection.execute(there).mappings().one_or_none()
             if row is not None:
                 if row["text_sha256"] != digest:
                     raise ConflictError(f"client_turn_id {client_turn_id!r} has another text: use a new id")
                 return Turn.of(dict(row))
-            own_consultation(writer.connection, actor, consultation, to_change=True)
+            may(writer.connection, actor, consultation, to_change=True)
             values = {
                 "consultation": consultation,
                 "seq": last_seq(writer.connection, consultation) + 1,

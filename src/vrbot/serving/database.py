@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import StaticPool
 
 from vrbot.errors import UsageError
@@ -78,6 +79,8 @@ def plain_errors(url: URL) -> Iterator[None]:
         kind = type(error.orig).__name__
         reason = "is busy" if _is_busy(error) else f"refused to work ({kind})"
         raise UnavailableError(f"the database {shown_address(url)} {reason}: try again, which is safe") from None
+    except PoolTimeoutError:
+        raise UnavailableError("all connections to the database are in use: try again, which is safe") from None
 
 
 def _is_busy(error: DBAPIError) -> bool:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, or_, select
 
 from vrbot.serving.actors import Actor
-from vrbot.serving.problems import InvalidInputError
-from vrbot.serving.queries import conversation_of, last_version, own_consultation, turn_of
+from vrbot.serving.problems import InvalidInputError, RefusedError
+from vrbot.serving.queries import (
+    conversation_of,
+    last_version,
+    own_consultation,
+    row_of,
+    turn_of,
+)
 from vrbot.serving.records import Draft, Turn
-from vrbot.serving.responder import Responder
+from vrbot.serving.responder import Responder, RespondsTogether
 from vrbot.serving.safety_desk import (
     MEDICATION,
     Conversation,
@@ -47,8 +54,22 @@ class Proposal:
     suggests_medicine: bool = False
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a model is asked: a turn that is there, what was said up to it, and a change, if any."""
+
+    actor: Actor
+    turn: Turn
+    conversation: Conversation
+    context: list[str | None]
+    change: Mapping[str, Any] | None = None
+
+
 class Drafting:
-    """Makes drafts and stores them; nothing here can send one."""
+    """Makes drafts and stores them; nothing here can send one.
+
+    `draft` is `prepare`, `propose` and `keep` in one; whoever has many to make may do each step for itself.
+    """
 
     def __init__(self, store: Store, safety: SafetyDesk, responder: Responder | None) -> None:
         self._store, self._safety, self._responder = store, safety, responder
@@ -58,6 +79,11 @@ class Drafting:
 
         Asking again after the same conversation gives the same draft; after a failure the model tries again.
         """
+        question = self.prepare(actor, turn, change)
+        return question if isinstance(question, Draft) else self.keep(question, self.propose([question])[0])
+
+    def prepare(self, actor: Actor, turn: str, change: Mapping[str, Any] | None = None) -> Question | Draft:
+        """What the model is to be asked; or the draft it made before, where there is nothing new to ask."""
         if change is not None:
             _checked_change(change)
         with self._store.reading() as connection:
@@ -65,9 +91,31 @@ class Drafting:
             own_consultation(connection, actor, found.consultation, to_change=True)
             conversation, context = conversation_of(connection, found)
             there = None if self._why_not() else self._made_before(connection, found, context, change)
-        if there is not None:
-            return there
-        return self._keep(actor, found, self._propose(conversation, change), context)
+        return Question(actor, found, conversation, context, change) if there is None else there
+
+    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
+        """What the model says to each, or why it says nothing; never an exception, and nothing is stored."""
+        said = self._said_together(questions)
+        return [self._propose(question, reply) for question, reply in zip(questions, said, strict=True)]
+
+    def keep(self, question: Question, proposal: Proposal) -> Draft:
+        """Stores what was proposed."""
+        return self._keep(question.actor, question.turn, proposal, question.context)
+
+    def one(self, actor: Actor, draft: str) -> Draft:
+        """A draft of one's own consultation."""
+        with self._store.reading() as connection:
+            found = Draft.of(row_of(connection, drafts, draft))
+            own_consultation(connection, actor, turn_of(connection, found.turn).consultation)
+            return found
+
+    def reply_to(self, conversation: Conversation) -> Mapping[str, Any]:
+        """What the model says to a conversation that is not the desk's; nothing is stored, nothing can be sent."""
+        if (reason := self._why_not()) or self._responder is None:
+            raise RefusedError(reason or "no model is loaded")
+        reply: Mapping[str, Any] = json.loads(canonical_json(dict(self._responder.respond(conversation))))
+        checked_text(reply.get("text"), "text")
+        return reply
 
     def write(self, actor: Actor, turn: str, text: str) -> Draft:
         """A draft in the physician's own words, checked like any other."""
@@ -106,25 +154,44 @@ class Drafting:
         except Exception:  # a model that cannot say who it is fails where its draft is asked for
             return None
 
-    def _propose(self, conversation: Conversation, change: Mapping[str, Any] | None) -> Proposal:
+    def _said_together(self, questions: Sequence[Question]) -> list[Callable[[], Mapping[str, Any]]]:
+        """For each question what gives its reply: those without a change are asked together, if the model can."""
+        responder = self._responder
+        if responder is None:
+            return [dict for _ in questions]  # never called: `_propose` says why there is no reply
+        plain = [place for place, question in enumerate(questions) if question.change is None]
+        together: dict[int, Mapping[str, Any]] = {}
+        if len(plain) > 1 and isinstance(responder, RespondsTogether) and self._why_not() is None:
+            try:
+                replies = responder.respond_many([questions[place].conversation for place in plain])
+                together = dict(zip(plain, replies, strict=True))
+            except Exception as error:  # one of them is at fault: each is asked by itself
+                log.warning("a batch of %d drafts failed (%s)", len(plain), type(error).__name__)
+
+        def reply_to(place: int, question: Question) -> Mapping[str, Any]:
+            if place in together:
+                return together[place]
+            if question.change is None:
+                return responder.respond(question.conversation)
+            return responder.what_if(question.conversation, question.change)
+
+        return [partial(reply_to, place, question) for place, question in enumerate(questions)]
+
+    def _propose(self, question: Question, said: Callable[[], Mapping[str, Any]]) -> Proposal:
         """What the model says, or why it says nothing; never an exception."""
+        change = question.change
         origin = "model" if change is None else "what_if"
         reason = self._why_not()
         if self._responder is None or reason is not None:
             return Proposal(origin, failure=reason, change=change)
         try:
             model = checked_name(self._responder.fingerprint, "fingerprint")
-            said = (
-                self._responder.respond(conversation)
-                if change is None
-                else self._responder.what_if(conversation, change)
-            )
-            reply = json.loads(canonical_json(dict(said)))
+            reply = json.loads(canonical_json(dict(said())))
             text = checked_text(reply.get("text"), "text")
         except Exception as error:  # the turn must outlive whatever the model does
             log.warning("a draft failed (%s)", type(error).__name__)
             return Proposal(origin, failure=f"{type(error).__name__}: {_storable(error)}", change=change)
-        checks = inspect_reply(self._safety, text, conversation, reply)
+        checks = inspect_reply(self._safety, text, question.conversation, reply)
         medicine = names_medicine(reply) or any(finding["check"] == MEDICATION for finding in checks.findings)
         return Proposal(origin, text, None, model, reply, change, checks, suggests_medicine=medicine)
 

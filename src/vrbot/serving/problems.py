@@ -38,3 +38,15 @@ class UnavailableError(VRBotError):
 
     Whether a commit got through as the connection broke is not known; to try again is safe: nothing is done twice.
     """
+
+
+class BusyError(UnavailableError):
+    """Too many wait already (429); nothing was done, and to try again after `retry_after` seconds is safe."""
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LateError(UnavailableError):
+    """It took longer than the deadline allows (503); to try again is safe."""

@@ -28,6 +28,14 @@ def own_consultation(connection: Connection, actor: Actor, key: str, *, to_chang
     found = Consultation.of(row_of(connection, consultations, key))
     if found.owner != actor.id:
         raise NotFoundError("there is no such consultation: check the id")
+    if to_change:
+        open_consultation(connection, actor, key, to_change=True)
+    return found
+
+
+def open_consultation(connection: Connection, actor: Actor, key: str, *, to_change: bool = False) -> Consultation:
+    """A consultation whoever's it is, which must not have ended if something is to change in it."""
+    found = Consultation.of(row_of(connection, consultations, key))
     if to_change and found.closed_at is not None:
         raise RefusedError("the consultation is closed: open a new one")
     return found

@@ -6,17 +6,21 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Row, func, select
 
 from vrbot.serving.actors import EXPORT, RATE, Actor
-from vrbot.serving.problems import InvalidInputError, NotFoundError
+from vrbot.serving.problems import InvalidInputError, NotFoundError, RefusedError
 from vrbot.serving.schema import rating_orders, ratings
 from vrbot.serving.store import Store
 from vrbot.serving.texts import canonical_json, checked_name
 
-SCALES = {"fluency": (1, 5), "knowledge": (1, 5), "quality": (1, 5), "preference": (-1, 1)}
-"""Measure -> lowest and highest value: the paper's Flu, KC and EQ, and -1/0/1 for which of two is preferred."""
+SCALES = {"fluency": (1, 5), "knowledge": (1, 5), "quality": (1, 5), "preference": (-1, 1), "explained": (0, 1)}
+"""Measure -> lowest and highest value: the paper's Flu, KC and EQ; of two places 1 prefers the one that is rated and -1
+the other; 0/1 whether a keyword is explained."""
+SEAT = "seat"
+"""The item under which it is kept which rater of a study somebody is."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,27 @@ class Ratings:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def order(self, actor: Actor, campaign: str, item: str, systems: Sequence[str], chance: random.Random) -> str:
-        """The id of the order in which this rater sees the systems; drawn once, then always the same."""
+    def seat(self, actor: Actor, campaign: str, seats: Sequence[str]) -> str:
+        """Which of a study's raters the actor is: the first that is free, and from then on always the same."""
+        actor.must(RATE)
+        with self._store.writing("rater seated", actor) as writer:
+            taken = _seats(writer.connection, campaign)
+            if actor.id in taken:
+                return taken[actor.id]
+            free = [checked_name(seat, "seat") for seat in seats if seat not in taken.values()]
+            if not free:
+                raise RefusedError(f"all {len(seats)} raters of this study have begun: draw one for more raters")
+            values = {"campaign": campaign, "item": SEAT, "rater": actor.id, "systems": canonical_json(free[:1])}
+            writer.insert(rating_orders, made_at=writer.now, **values)
+            return free[0]
+
+    def order(
+        self, actor: Actor, campaign: str, item: str, systems: Sequence[str], chance: random.Random | None = None
+    ) -> str:
+        """The id of the order in which this rater sees the systems; drawn once, then always the same.
+
+        Without `chance` it is the order given: that of a study in which it was drawn before.
+        """
         actor.must(RATE)
         checked_name(campaign, "campaign")
         checked_name(item, "item")
@@ -55,7 +78,8 @@ class Ratings:
                 if sorted(json.loads(there.systems)) != sorted(names):
                     raise InvalidInputError("the item has other systems than when it was first shown: rename it")
                 return str(there.id)
-            chance.shuffle(names)
+            if chance is not None:
+                chance.shuffle(names)
             values = {"campaign": campaign, "item": item, "rater": actor.id, "systems": canonical_json(names)}
             return str(writer.insert(rating_orders, made_at=writer.now, **values)["id"])
 
@@ -85,23 +109,50 @@ class Ratings:
             values = {"rating_order": order, "number": number, "measure": measure, "position": position}
             writer.insert(ratings, value=int(value), made_at=writer.now, **values)
 
+    def mine(self, actor: Actor, campaign: str) -> list[Rating]:
+        """The actor's own judgements that count."""
+        actor.must(RATE)
+        return counting(self._given(campaign, actor.id))
+
+    def everybodys(self, actor: Actor, campaign: str) -> list[Rating]:
+        """All judgements that count: for figures over all raters, never to be shown one by one."""
+        actor.must(RATE)
+        return counting(self._given(campaign))
+
+    def seats(self, actor: Actor, campaign: str) -> dict[str, str]:
+        """Which of a study's raters each user is."""
+        if not actor.may(EXPORT):
+            actor.must(RATE)
+        with self._store.reading() as connection:
+            return _seats(connection, campaign)
+
     def export(self, actor: Actor, campaign: str) -> list[Rating]:
         """Every judgement of a campaign, names uncovered."""
         actor.must(EXPORT)
+        return self._given(campaign)
+
+    def _given(self, campaign: str, rater: str | None = None) -> list[Rating]:
         query = select(ratings, rating_orders).join(rating_orders, rating_orders.c.id == ratings.c.rating_order)
         query = query.where(rating_orders.c.campaign == campaign)
+        if rater is not None:
+            query = query.where(rating_orders.c.rater == rater)
         query = query.order_by(rating_orders.c.item, rating_orders.c.rater, ratings.c.number)
         with self._store.reading() as connection:
-            rows = connection.execute(query).all()
-        return [
-            Rating(
-                row.campaign,
-                row.item,
-                row.rater,
-                json.loads(row.systems)[row.position],
-                row.measure,
-                row.value,
-                row.number,
-            )
-            for row in rows
-        ]
+            return [_rating(row) for row in connection.execute(query)]
+
+
+def counting(given: Sequence[Rating]) -> list[Rating]:
+    """Of several judgements of one thing by one rater the last, in the order given."""
+    last = {(each.rater, each.item, each.system, each.measure): each for each in given}
+    return list(last.values())
+
+
+def _seats(connection: Connection, campaign: str) -> dict[str, str]:
+    query = select(rating_orders.c.rater, rating_orders.c.systems)
+    query = query.where(rating_orders.c.campaign == campaign, rating_orders.c.item == SEAT)
+    return {row.rater: json.loads(row.systems)[0] for row in connection.execute(query)}
+
+
+def _rating(row: Row[Any]) -> Rating:
+    system = json.loads(row.systems)[row.position]
+    return Rating(row.campaign, row.item, row.rater, system, row.measure, row.value, row.number)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from vrbot.serving.problems import RefusedError
 from vrbot.serving.safety_desk import Conversation
+from vrbot.serving.texts import canonical_json
 
 if TYPE_CHECKING:
     from vrbot.agent.pretrained import Pretrained
+    from vrbot.agent.reply import Reply
+    from vrbot.explain.abstention import Guard
+    from vrbot.knowledge.entities import Inventory
+    from vrbot.model.contract import DialogueModel
 
 WhatIf = Callable[[Conversation, Mapping[str, Any]], Mapping[str, Any]]
 
@@ -32,6 +39,15 @@ class Responder(Protocol):
         ...
 
 
+@runtime_checkable
+class RespondsTogether(Protocol):
+    """A responder that saves time when it is asked several things at once."""
+
+    def respond_many(self, conversations: Sequence[Conversation]) -> list[Mapping[str, Any]]:
+        """What `respond` would say to each, to the last bit."""
+        ...
+
+
 class AgentResponder:
     """A trained model as a responder; `what_if` is given by whoever knows how to steer it."""
 
@@ -45,15 +61,85 @@ class AgentResponder:
     def fingerprint(self) -> str:
         return self._fingerprint
 
+    @property
+    def entity_names(self) -> tuple[str, ...]:
+        """The names a state or an action can hold."""
+        return tuple(self._agent.pretrained.corpus.inventory.names)
+
+    @property
+    def inventory(self) -> Inventory:
+        """All entities the model knows."""
+        return self._agent.pretrained.corpus.inventory
+
     def respond(self, conversation: Conversation) -> Mapping[str, Any]:
         """The agent's reply."""
         return self._agent.respond(conversation).to_dict()
+
+    def respond_many(self, conversations: Sequence[Conversation]) -> list[Mapping[str, Any]]:
+        """The agent's replies, their words searched for together."""
+        from vrbot.serving.together import replies_together
+
+        return [reply.to_dict() for reply in replies_together(self._agent, conversations, self._reply)]
+
+    def _reply(self, conversation: Conversation, words: tuple[int, ...] | None) -> Reply:
+        """The reply of these words; searched for where there are none."""
+        if words is None:
+            return self._agent.respond(conversation)
+        import torch
+
+        batch = self._agent.hear(conversation)
+        model: DialogueModel = self._agent.pretrained.model  # type: ignore[assignment]
+        with torch.no_grad():
+            perception = model.perceive(batch.inputs, batch.layout)
+            return self._agent.reply_of(perception, len(batch.turn) - 1, words)
 
     def what_if(self, conversation: Conversation, change: Mapping[str, Any]) -> Mapping[str, Any]:
         """The steered reply; RefusedError where this model cannot be steered."""
         if self._what_if is None:
             raise RefusedError("this model cannot be asked what-if")
         return self._what_if(conversation, change)
+
+
+class ExplainedResponder(AgentResponder):
+    """A model of the paper's kind, whose every reply comes with its evidence and, with a guard, how sure it is."""
+
+    def __init__(self, pretrained: Pretrained, guard: Guard | None = None) -> None:
+        from vrbot.agent.respond import Agent
+        from vrbot.explain.explainer import Explainer
+
+        self._explainer = Explainer(Agent(pretrained), guard)
+        super().__init__(pretrained, self._explainer.steer)
+        content = f"{self._fingerprint}\nevidence\n{canonical_json(None if guard is None else asdict(guard))}"
+        self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
+
+    def respond(self, conversation: Conversation) -> Mapping[str, Any]:
+        """The agent's reply with evidence."""
+        return self._explainer.respond(conversation).to_dict()
+
+    def respond_many(self, conversations: Sequence[Conversation]) -> list[Mapping[str, Any]]:
+        """The agent's replies with evidence, their words searched for together."""
+        from vrbot.explain.explainer import NOTHING_CHANGED
+        from vrbot.serving.together import replies_together
+
+        def reply(conversation: Conversation, words: tuple[int, ...] | None) -> Reply:
+            return self._explainer.what_if(conversation, NOTHING_CHANGED, words=words)
+
+        return [each.to_dict() for each in replies_together(self._agent, conversations, reply)]
+
+
+def responder_of(model: Path, corpus: Path | None = None, guard: Path | None = None) -> AgentResponder:
+    """The responder of a saved model or a run, explained where its kind can be; every file is verified."""
+    from vrbot.agent.pretrained import load_pretrained
+    from vrbot.errors import UsageError
+    from vrbot.explain.abstention import Guard
+    from vrbot.model.vrbot import VRBot
+
+    pretrained = load_pretrained(model, corpus)
+    if isinstance(pretrained.model, VRBot):
+        return ExplainedResponder(pretrained, None if guard is None else Guard.load(guard))
+    if guard is not None:
+        raise UsageError(f"{pretrained.facts.model} has no action to be sure of: leave out the guard")
+    return AgentResponder(pretrained)
 
 
 def fingerprint_of(pretrained: Pretrained) -> str:

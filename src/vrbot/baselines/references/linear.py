@@ -5,12 +5,12 @@ All regressions are fitted at once, by L-BFGS on the sparse matrix. Letters: T t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import optimize, sparse
 from scipy.special import expit
 
 from vrbot.baselines.references.answers import Experience, Phrasebook, ReferenceAnswer, learnt_keywords
@@ -19,7 +19,7 @@ from vrbot.dialogue.session import CATEGORIES
 from vrbot.dialogue.splits import Split
 
 Floats = NDArray[np.float32]
-LossAndGradient = Callable[[Floats], tuple[float, Floats]]
+Doubles = NDArray[np.float64]
 
 FEWEST_EXAMPLES = 10
 """A keyword with fewer training turns is never predicted."""
@@ -28,9 +28,10 @@ HISTORIES_PER_NGRAM = 700
 """An n-gram counts if at least one of so many histories has it (and at least two in all)."""
 
 RIDGE = 0.5
-STEPS = 40
-REMEMBERED_STEPS = 5
+STEPS, REMEMBERED_STEPS = 40, 5
 SMALLEST_GAIN = 1e-4
+"""Of the loss, relative: the fit stops there. Stopping early is part of the setting, as the ridge is."""
+
 THRESHOLDS = np.linspace(0.02, 0.98, 97)
 
 
@@ -54,64 +55,28 @@ def fit_regressions(
     `wanted` [T, K] is 1 where the output applies.
     """
     transposed = sparse.csr_array(features.T)
+    shape = (features.shape[1] + 1, wanted.shape[1])
 
-    def loss(weights: Floats) -> tuple[float, Floats]:
+    def loss(flat: Doubles) -> tuple[float, Doubles]:
+        weights = flat.reshape(shape).astype(np.float32)
         logits = features @ weights[:-1] + weights[-1]
         error = expit(logits) - wanted
         gradient = np.concatenate((transposed @ error + ridge * weights[:-1], error.sum(axis=0, keepdims=True)))
         likelihood = np.logaddexp(0, logits).sum(dtype=np.float64) - (wanted * logits).sum(dtype=np.float64)
-        return float(likelihood + 0.5 * ridge * np.square(weights[:-1]).sum(dtype=np.float64)), gradient
+        penalty = 0.5 * ridge * np.square(weights[:-1]).sum(dtype=np.float64)
+        return float(likelihood + penalty), gradient.astype(np.float64).reshape(-1)
 
-    start = np.zeros((features.shape[1] + 1, wanted.shape[1]), dtype=np.float32)
+    start = np.zeros(shape)
     share = (wanted.sum(axis=0) + 0.5) / (len(wanted) + 1)
     start[-1] = np.log(share / (1 - share))
-    return LogisticRegressions(minimise(loss, start, first_step=20 / max(len(wanted), 1), steps=steps))
-
-
-def minimise(loss: LossAndGradient, start: Floats, *, first_step: float, steps: int) -> Floats:
-    """L-BFGS with halving of the step until the loss falls."""
-    weights, (value, gradient) = start, loss(start)
-    memory: list[tuple[Floats, Floats]] = []
-    for _ in range(steps):
-        direction = _descent(gradient, memory, first_step)
-        moved = _step(loss, weights, value, direction)
-        if moved is None:
-            break
-        new_weights, new_value, new_gradient = moved
-        change = (new_weights - weights, new_gradient - gradient)
-        if np.vdot(*change) > 0:
-            memory = [*memory, change][-REMEMBERED_STEPS:]
-        gain, weights, value, gradient = value - new_value, new_weights, new_value, new_gradient
-        if gain < SMALLEST_GAIN * abs(value):
-            break
-    return weights
-
-
-def _descent(gradient: Floats, memory: Sequence[tuple[Floats, Floats]], first_step: float) -> Floats:
-    """The two-loop recursion: the gradient times what is known of the inverse curvature."""
-    direction, shares = gradient.copy(), []
-    for moved, bent in reversed(memory):
-        shares.append(np.vdot(moved, direction) / np.vdot(moved, bent))
-        direction -= shares[-1] * bent
-    if memory:
-        moved, bent = memory[-1]
-        direction *= np.vdot(moved, bent) / np.vdot(bent, bent)
-    else:
-        direction *= first_step
-    for (moved, bent), share in zip(memory, reversed(shares), strict=True):
-        direction += moved * (share - np.vdot(bent, direction) / np.vdot(moved, bent))
-    return direction
-
-
-def _step(
-    loss: LossAndGradient, weights: Floats, value: float, direction: Floats
-) -> tuple[Floats, float, Floats] | None:
-    for halvings in range(20):
-        new_weights = weights - direction * np.float32(0.5**halvings)
-        new_value, new_gradient = loss(new_weights)
-        if new_value < value:
-            return new_weights, new_value, new_gradient
-    return None
+    found = optimize.minimize(
+        loss,
+        start.reshape(-1),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": steps, "maxcor": REMEMBERED_STEPS, "ftol": SMALLEST_GAIN, "gtol": 0.0},
+    )
+    return LogisticRegressions(found.x.reshape(shape).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)

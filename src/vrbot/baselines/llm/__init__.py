@@ -1,0 +1,1 @@
+"""`llm`: any OpenAI-compatible endpoint as a system to compare with; used only when its address is given."""

@@ -1,0 +1,1 @@
+"""The console, driven through a real browser."""
