@@ -108,7 +108,7 @@ class DecodingSettings(_Settings):
     beam: int = Field(5, ge=1)
     length_penalty: float = Field(1.3, ge=0)
     max_length: int = Field(50, ge=1)
-    keyword_bonus: float = Field(2.0, ge=0)
+    keyword_bonus: float = Field(3.0, ge=0)
     precision: Literal["float32", "int8"] = "float32"
 
 

@@ -20,7 +20,7 @@ from vrbot.safety.switch import KillSwitch
 from vrbot.serving.accounts import User
 from vrbot.serving.actors import OPERATOR
 from vrbot.serving.api.settings import AppSettings
-from vrbot.serving.api.signin import COOKIE, Gate
+from vrbot.serving.api.signin import COOKIE
 from vrbot.serving.rules_desk import RulesDesk
 from vrbot.serving.safety_desk import Conversation
 from vrbot.serving.service import Desk
@@ -61,16 +61,6 @@ TALKS = {
     "zh": (("我咳嗽三天了，还有点发烧。", "体温最高到多少？"), ("三十八度五，嗓子疼。", "考虑上呼吸道感染，多喝水。")),
     "en": (("My stomach has hurt since Monday.", "Is it worse after meals?"), (f"Yes {PAYLOAD}", "")),
 }
-
-
-@dataclass(frozen=True)
-class ConsoleSettings(AppSettings):
-    """The app's settings with what the pages about records show."""
-
-    study: Path | None = None
-    experiments: Path | None = None
-    card: str | None = None
-    switch: KillSwitch | None = None
 
 
 class Labeller:
@@ -145,24 +135,17 @@ def filled_desk(folder: Path) -> tuple[Desk, KillSwitch, dict[str, User]]:
 def main(folder: Path) -> None:
     """Serves until it is told to stop."""
     import uvicorn
-    from fastapi import FastAPI
 
-    from vrbot.serving import console
+    from vrbot.serving.app import create_app
 
     desk, switch, users = filled_desk(folder)
     tokens = {name: desk.accounts.sign_in(name, PASSWORD).token for name in users}
-    there = {name: folder / name for name in ("study", "experiments") if (folder / name).exists()}
-    settings = ConsoleSettings(card=CARD, switch=switch, **there)  # type: ignore[arg-type]
-    app = FastAPI()
-    console.attach(app, desk, settings, None)
-
-    async def gated(scope: Any, receive: Any, send: Any) -> None:
-        scope.setdefault("state", {})["gate"] = Gate(desk, settings)
-        await app(scope, receive, send)
-
+    (folder / "card.md").write_text(CARD, encoding="utf-8")
+    study, experiments, card = (folder / name for name in ("study", "experiments", "card.md"))
+    app = create_app(desk, AppSettings(study=study, experiments=experiments, card=card, switch=switch))
     listening = socket.create_server(("127.0.0.1", 0))
     print(json.dumps({"port": listening.getsockname()[1], "tokens": tokens}), flush=True)
-    uvicorn.Server(uvicorn.Config(gated, log_level="warning")).run(sockets=[listening])
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
 
 
 if __name__ == "__main__":

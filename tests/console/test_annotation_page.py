@@ -73,13 +73,16 @@ def test_what_went_out_comes_in_again_as_labels_or_as_proposals(work: DeskAtWork
     session = json.loads(write_labels(work.desk.annotation, EVE))
     assert session["turns"][0]["patient"] == "I am [name], I cough"
     session["turns"][0] |= {"state": ["cough"], "action": {"category": CATEGORIES[1], "keywords": []}}
-    session["confidence"] = [{"state": 0.3}]
+    proposed_state = {"state": {"value": ["cough", "fever"], "confidence": 0.3, "entities": []}}
+    session["annotation"] = {"split": "train", "model": "m", "copied": [], "proposals": [proposed_state]}
     content = json.dumps(session).encode()
     assert take_in(work.desk.annotation, EVE, "f", content, proposed=True).labels == 3
     (proposed,) = work.desk.annotation.labelled_turns(EVE, turn.consultation)
     assert (proposed.labels, proposed.proposals["state"].confidence) == ({}, 0.3)
+    assert proposed.proposals["category"].value == CATEGORIES[1]
     assert take_in(work.desk.annotation, EVE, "f", content, proposed=False).sessions == 1
     assert is_done(work.desk.annotation.labelled_turns(EVE, turn.consultation)[0])
+    assert take_in(work.desk.annotation, EVE, "f", content, proposed=False).labels == 1
     again = json.loads(write_labels(work.desk.annotation, EVE))
     assert again["turns"][0]["state"] == ["cough"]
 
@@ -89,7 +92,9 @@ def test_what_went_out_comes_in_again_as_labels_or_as_proposals(work: DeskAtWork
     [
         ({"id": "other"}, "id"),
         ({"turns": [{"patient": "another", "physician": "", "state": ["x"]}]}, "turns"),
-        ({"confidence": [{"state": 2}]}, "confidence"),
+        ({"annotation": {"proposals": [{"state": {"value": ["x"], "confidence": 2}}]}}, "annotation"),
+        ({"annotation": {"proposals": []}}, "annotation"),
+        ({"annotation": 5}, "annotation"),
     ],
 )
 def test_a_file_of_other_dialogues_or_texts_is_refused_whole(

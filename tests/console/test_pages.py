@@ -28,8 +28,7 @@ TABLES = sorted(module.name for module in pkgutil.iter_modules(words.__path__))
 @pytest.mark.parametrize("module", TABLES)
 def test_every_string_is_there_in_both_languages_with_the_same_places(module: str) -> None:
     tables = vars(importlib.import_module(f"vrbot.serving.console.words.{module}"))
-    found = [table for name, table in tables.items() if name.isupper() and isinstance(table, dict)]
-    for table in found:
+    for table in (tables[name] for name in ("WORDS", "RELATIONS") if name in tables):
         assert set(table) == set(words.LANGUAGES)
         assert set(table["zh"]) == set(table["en"])
         for key in table["zh"]:
@@ -79,7 +78,7 @@ def test_an_edge_that_paths_share_is_drawn_once_and_the_state_stands_first() -> 
     [series] = picture(paths, {}, {"r": "of"})["series"]
     assert {node["name"]: node["value"][0] for node in series["data"]} == {"a": 0, "b": 1, "c": 2}
     assert [(link["source"], link["target"]) for link in series["links"]] == [("a", "b"), ("b", "c")]
-    assert series["links"][0]["label"]["formatter"] == "of  0.5"
+    assert series["links"][0]["label"]["formatter"] == "of  0.50"
 
 
 @pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Response, expect
 
 from tests.console.invented_results import put_experiment
 from tests.console.records_world import PAYLOAD, World, running
@@ -28,16 +28,20 @@ class Seen:
         self.page.set_default_timeout(20_000)
         self.page.on("websocket", lambda socket: socket.on("framereceived", self._frame))
         self.page.on("response", self._response)
-        self.page.on("dialog", lambda dialog: (self.faults.append(dialog.message), dialog.dismiss()))
+        self.page.on("dialog", self._dialog)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
 
-    def _frame(self, payload: object) -> None:
-        self.received.append(payload if isinstance(payload, str) else bytes(payload).decode("utf-8", "replace"))  # type: ignore[call-overload]
+    def _dialog(self, dialog: Dialog) -> None:
+        self.faults.append(f"a script ran: {dialog.message}")
+        dialog.dismiss()
 
-    def _response(self, response: object) -> None:
-        url, kind = response.url, response.headers.get("content-type", "")  # type: ignore[attr-defined]
-        if "/_nicegui/" not in url and re.search("html|json", kind) and response.status == 200:  # type: ignore[attr-defined]
-            self.received.append(response.text())  # type: ignore[attr-defined]
+    def _frame(self, payload: str | bytes) -> None:
+        self.received.append(payload if isinstance(payload, str) else payload.decode("utf-8", "replace"))
+
+    def _response(self, response: Response) -> None:
+        kind = response.headers.get("content-type", "")
+        if "/_nicegui/" not in response.url and re.search("html|json", kind) and response.status == 200:
+            self.received.append(response.text())
 
 
 @pytest.fixture(scope="module")
@@ -135,16 +139,15 @@ def test_a_rating_is_blind_and_a_reload_in_the_middle_loses_nothing(visit: Visit
 
 def test_agreement_appears_while_people_rate_and_the_raw_export_has_codes_only(visit: Visit, tmp_path: Path) -> None:
     for user in ("bob", "eve"):
-        page = visit(user, "/evaluation", "zh").page
+        page = visit(user, "/evaluation?screen=1", "zh").page
         if user == "bob":
             page.get_by_test_id("begin").click()
-        page.get_by_role("button", name="评分").first.click()
         expect(page.get_by_test_id("candidate")).to_have_count(3)
         for number in range(2):
             page.get_by_test_id("question").nth(number).locator(f"[data-answer='{2 + number}']").click()
             expect(page.get_by_test_id("question").nth(number).locator("[aria-pressed=true]")).to_have_count(1)
     researcher = visit("ray", "/evaluation").page
-    expect(researcher.get_by_test_id("agreement")).to_contain_text("%", timeout=30_000)
+    expect(researcher.get_by_test_id("agreement")).to_contain_text("%", timeout=120_000)
     with researcher.expect_download() as started:
         researcher.get_by_test_id("export").click()
     started.value.save_as(tmp_path / "raw.jsonl")
@@ -180,7 +183,7 @@ def test_card_and_experiments_show_foreign_text_as_text(visit: Visit) -> None:
     assert page.inner_text("main").count("alert(") >= 8
     assert page.locator("main img, main script").count() == 0
     page = visit("ray", "/experiments", "zh").page
-    expect(page.locator("table").first).to_be_visible(timeout=60_000)
+    expect(page.locator("table").first).to_be_visible(timeout=180_000)
     expect(page.locator(".panel svg")).to_have_count(3)
     expect(page.get_by_text("<b>out</b> of memory")).to_be_visible()
 

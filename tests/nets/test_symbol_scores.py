@@ -62,3 +62,16 @@ def test_without_slots_it_is_a_softmax() -> None:
     nowhere = torch.zeros(ROWS, POSITIONS, dtype=torch.bool)
     found = symbol_log_probs(logits.clone(), copies[..., :0], ids[:, :0], None, nowhere)
     torch.testing.assert_close(found, logits.log_softmax(dim=-1))
+
+
+def test_slots_far_below_the_best_one_leave_gradients_finite() -> None:
+    """Their mass rounds to nothing beside the best slot's, even where what is generated is lower still."""
+    generation = torch.full((1, 1, 4), -400.0, requires_grad=True)
+    copy_scores = torch.tensor([[[50.0, -150.0, -math.inf]]], requires_grad=True)
+    ids, ended = torch.tensor([[0, 1, 2]]), torch.zeros(1, 1, dtype=torch.bool)
+    log_probs = symbol_log_probs(generation.clone(), copy_scores, ids, None, ended)
+    (log_probs[0, 0, 0] + 1e-3 * log_probs[0, 0, 1]).backward()
+    assert generation.grad is not None
+    assert copy_scores.grad is not None
+    assert bool(generation.grad.isfinite().all())
+    assert bool(copy_scores.grad.isfinite().all())

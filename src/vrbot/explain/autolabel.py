@@ -125,17 +125,17 @@ class AutoLabeller:
     def _shortfalls(self, inferred: Inferred) -> dict[Kind, Tensor]:
         """-log probability of what is inferred [N], by kind; 0 where the label is known or there is no answer."""
         known, action = inferred.known, inferred.action
-        found: dict[Kind, Tensor] = {"state": -_chosen(inferred.state).sum(dim=1).masked_fill(known.state_known, 0.0)}
+        found: dict[Kind, Tensor] = {"state": _chosen(inferred.state).sum(dim=1).masked_fill(known.state_known, 0.0)}
         if "category" in self.kinds:
             category = action.scores.category.amax(dim=1)
             keywords = _chosen(_written_keywords(action)).sum(dim=1)
-            found["category"] = -category.masked_fill(known.category_known | ~inferred.answered, 0.0)
-            found["keywords"] = -keywords.masked_fill(known.keywords_known | ~inferred.answered, 0.0)
-        return found
+            found["category"] = category.masked_fill(known.category_known | ~inferred.answered, 0.0)
+            found["keywords"] = keywords.masked_fill(known.keywords_known | ~inferred.answered, 0.0)
+        return {kind: (-log_prob).clamp_min(0.0) for kind, log_prob in found.items()}
 
     def _proposals(self, inferred: Inferred, names: Sequence[str]) -> list[TurnProposals]:
         """For each row what has no label yet; an action only where somebody answered."""
-        shortfalls = {kind: (-value).exp().tolist() for kind, value in self._shortfalls(inferred).items()}
+        sureness = {kind: (-value).exp().tolist() for kind, value in self._shortfalls(inferred).items()}
         categories = inferred.action.scores.category.argmax(dim=1).tolist()
         spans = {"state": _named(inferred.state, names), "keywords": _named(_written_keywords(inferred.action), names)}
         known, answered = inferred.known, inferred.answered.tolist()
@@ -148,7 +148,7 @@ class AutoLabeller:
             ]
             found: dict[Kind, Proposal] = {}
             for kind in wanted:
-                sure = min(shortfalls[kind][row], 1.0)
+                sure = sureness[kind][row]
                 if kind == "category":
                     found[kind] = Proposal(CATEGORIES[categories[row]], sure)
                 else:

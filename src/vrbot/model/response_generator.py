@@ -233,18 +233,16 @@ class ResponseGenerator(nn.Module):
 
     @torch.no_grad()
     def search_step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """`step` for a search: keywords not named yet are preferred, so that the reply says what the action says.
-
-        What it gives orders hypotheses and is no distribution; nothing rises above 0, as searches ask.
-        """
+        """`step` with the keywords that are left made more probable, so that the reply says what the action says."""
         log_probs, following = self.step(tokens, state)
-        if self.keyword_bonus and state.memory.keywords.shape[1]:
-            memory, there = state.memory, state.memory.readings[-1].mask  # [items, L]
+        there = state.memory.readings[-1].mask  # [items, L]
+        if self.keyword_bonus and there.shape[1]:
             by_item = log_probs.unflatten(0, (len(there), -1))
             left = there.unsqueeze(1) & ~following.named.unflatten(0, (len(there), -1))  # [items, rows of each, L]
-            words = memory.copy_words[:, -there.shape[1] :].unsqueeze(1).expand_as(left)
-            preferred = (by_item.gather(2, words) + self.keyword_bonus).clamp_max(0.0)
-            by_item.scatter_reduce_(2, words, preferred.masked_fill(~left, -math.inf), "amax")
+            words = state.memory.copy_words[:, -there.shape[1] :].unsqueeze(1).expand_as(left)
+            own = by_item.gather(2, words).masked_fill(~left, -math.inf)
+            more = math.expm1(self.keyword_bonus) * own.exp().sum(dim=2, keepdim=True)
+            by_item.scatter_reduce_(2, words, own + self.keyword_bonus, "amax").sub_(more.log1p())
         return log_probs, following
 
     def _names(self, words: Tensor, keywords: Tensor) -> Tensor:

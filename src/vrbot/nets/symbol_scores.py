@@ -71,8 +71,12 @@ class _SymbolLogProbs(torch.autograd.Function):
             return gradient, None, None, None, None
         possible = merged > -math.inf
         base = torch.where(possible, merged, 0.0)
-        gradient.scatter_(-1, ids, torch.where(possible, of_merged * (generated - base).exp(), 0.0))
-        of_copies = torch.where(possible, of_merged * (copy_scores - base).exp(), 0.0)
+        # No part is above the whole; rounding in the forward pass may say so of slots far below the best one.
+        shares = [
+            (part - base).clamp_max_(0.0).exp_().masked_fill_(~possible, 0.0) for part in (generated, copy_scores)
+        ]
+        gradient.scatter_(-1, ids, of_merged * shares[0])
+        of_copies = of_merged * shares[1]
         return gradient, of_copies, None, None, None
 
 

@@ -55,6 +55,7 @@ class Served:
         headers = {**more.pop("headers", {})}
         if who is not None:
             headers["Authorization"] = f"Bearer {self.tokens[who]}"
+        self.client.cookies.clear()
         answer: httpx.Response = self.client.request(method, path, headers=headers, **more)
         return answer
 

@@ -45,6 +45,14 @@ def test_a_patients_link_cannot_be_made_up(served: Served) -> None:
     assert served.get(f"/patient/{key}", who=None).status_code == 200
 
 
+def test_a_patient_who_floods_the_desk_is_told_to_wait(served: Served) -> None:
+    key = served.get(f"/consultations/{served.opened()}/patient-link").json()["key"]
+    path = f"/patient/{key}/turns"
+    answers = [served.post(path, {"client_turn_id": str(number), "text": "x"}, who=None) for number in range(40)]
+    assert {answer.status_code for answer in answers} == {200, 429}
+    assert answers[-1].headers["retry-after"] == "5"
+
+
 def test_a_retry_gives_the_same_bytes_and_a_changed_body_is_a_conflict(served: Served) -> None:
     consultation = served.opened()
     path, body = f"/consultations/{consultation}/turns", {"client_turn_id": "t1", "text": "头痛 \u0000 😷"}

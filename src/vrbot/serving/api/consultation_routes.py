@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
 
 from vrbot.serving.api.bodies import HandOver, Id, NewConsultation, NewTurn, PatientKey
 from vrbot.serving.api.records_out import (
@@ -20,12 +23,13 @@ from vrbot.serving.api.records_out import (
 from vrbot.serving.api.settings import AppSettings
 from vrbot.serving.api.signin import SignedIn
 from vrbot.serving.patient_links import consultation_of, patient_token
-from vrbot.serving.problems import NotFoundError
+from vrbot.serving.problems import BusyError, NotFoundError
 from vrbot.serving.queries import own_consultation
 from vrbot.serving.records import Case
 from vrbot.serving.service import Desk
 
 OWN = problems(401, 404, 409)
+PAUSE_SECONDS = 5
 
 
 def consultation_routes(desk: Desk, settings: AppSettings) -> APIRouter:
@@ -85,6 +89,8 @@ def consultation_routes(desk: Desk, settings: AppSettings) -> APIRouter:
 def patient_routes(desk: Desk, settings: AppSettings) -> APIRouter:
     """Under /api/v1/patient; a signed link is all a patient needs, and approved text all a patient gets."""
     routes = APIRouter(prefix=f"{API}/patient", tags=["patient"])
+    limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+    limit = RateLimitItemPerMinute(settings.patient_turns_per_minute)
 
     def opened_by(key: str) -> str:
         consultation = consultation_of(settings.secret, key)
@@ -100,7 +106,10 @@ def patient_routes(desk: Desk, settings: AppSettings) -> APIRouter:
     @routes.post("/{key}/turns", response_model=LineOut, responses=problems(404, 409))
     def speak_as_patient(key: PatientKey, body: NewTurn) -> Response:
         """Stores what the patient says, once, and gives it back as the patient sees it."""
-        turn = desk.consultations.receive_from_patient(opened_by(key), body.client_turn_id, body.text)
+        consultation = opened_by(key)
+        if not limiter.hit(limit, consultation):
+            raise BusyError("a patient can say only so much in a minute: wait a moment", retry_after=PAUSE_SECONDS)
+        turn = desk.consultations.receive_from_patient(consultation, body.client_turn_id, body.text)
         line = {"seq": turn.seq, "author": "patient", "text": turn.text, "at": turn.received_at}
         return answer({**line, "medicine_suggestion": False})
 

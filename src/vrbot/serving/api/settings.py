@@ -18,6 +18,7 @@ AT_LEAST_ONE = (
     "max_body_bytes",
     "requests_per_minute",
     "sign_ins_per_minute",
+    "patient_turns_per_minute",
     "threads",
 )
 POSITIVE = ("draft_seconds", "drain_seconds", "body_seconds")
@@ -52,6 +53,7 @@ class AppSettings:
     max_body_bytes: int = 5 * 2**20
     requests_per_minute: int = 6000
     sign_ins_per_minute: int = 10
+    patient_turns_per_minute: int = 30
     threads: int = 12
 
     def __post_init__(self) -> None:

@@ -1,13 +1,11 @@
 """Labels as files: out as de-identified sessions, and in again as labels of people or as proposals of a model.
 
-A file that comes in holds sessions as they went out, by their ids and to the letter; only labels may differ. How sure a
-model is stands beside the turns: `"confidence": [{"state": 0.8, "category": 0.9, "keywords": 0.4}, ...]`, one for each
-turn.
+A file that comes in holds sessions as they went out, by their ids and to the letter; only labels may differ. Proposals
+stand beside the turns under `annotation`, as `vrbot annotate propose` writes them, and always come in as proposals.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +14,9 @@ from vrbot.dialogue.canonical import session_from_line, session_to_line
 from vrbot.dialogue.session import Session, Turn
 from vrbot.dialogue.sources import Place
 from vrbot.errors import DataError
+from vrbot.explain.proposals import ANNOTATION, KINDS, Kind, checked_value
 from vrbot.serving.actors import Actor
 from vrbot.serving.annotation import Annotation, LabelledTurn, exported_name
-
-CONFIDENCE = "confidence"
 
 
 @dataclass(frozen=True)
@@ -50,17 +47,20 @@ def take_in(
         if session.id not in known:
             fix = "export first: labels come in for dialogues of this desk only"
             raise place.inside("id").error("is none of the dialogues you may label", fix)
-        turns = annotation.labelled_turns(actor, known[session.id])
-        matched.append((_same_turns(place, session, turns), _confidences(place, session), session.turns))
+        turns = _same_turns(place, session, annotation.labelled_turns(actor, known[session.id]))
+        matched += list(zip(turns, session.turns, _proposals(place, session), strict=True))
     count = 0
-    for stored, confidences, turns_in in matched:
-        for turn, confidence, given in zip(stored, confidences, turns_in, strict=True):
-            for kind, value in labels_in(given).items():
-                if proposed:
-                    annotation.propose(actor, turn.id, kind, value, confidence.get(kind))
-                else:
-                    annotation.label(actor, turn.id, kind, value)
-                count += 1
+    for turn, given, proposals in matched:
+        labels = labels_in(given)
+        if proposed:
+            proposals = {**{kind: (value, None) for kind, value in labels.items()}, **proposals}
+            labels = {}
+        for kind, (value, confidence) in proposals.items():
+            annotation.propose(actor, turn.id, kind, value, confidence)
+        changed = {kind: value for kind, value in labels.items() if _differs(turn, kind, value)}
+        for kind, value in changed.items():
+            annotation.label(actor, turn.id, kind, value)
+        count += len(proposals) + len(changed)
     return TakenIn(len(found), count)
 
 
@@ -99,18 +99,27 @@ def _same_turns(place: Place, session: Session, turns: tuple[LabelledTurn, ...])
     return turns[: len(session.turns)]
 
 
-def _confidences(place: Place, session: Session) -> list[Mapping[str, float]]:
-    given = session.extra.get(CONFIDENCE)
-    if given is None:
+def _proposals(place: Place, session: Session) -> list[dict[str, tuple[Any, float | None]]]:
+    """What the session's `annotation` proposes for each turn, by kind, and how sure it is."""
+    content = session.extra.get(ANNOTATION)
+    if content is None:
         return [{} for _ in session.turns]
-    if not (isinstance(given, list) and len(given) == len(session.turns) and all(map(_is_confidence, given))):
-        fix = "write one object for each turn, with numbers from 0 to 1 by kind of label"
-        raise place.inside(CONFIDENCE).error(f"is not that: {json.dumps(given)[:60]}", fix)
-    return [{kind: float(value) for kind, value in (each or {}).items() if value is not None} for each in given]
+    try:
+        turns = [{kind: _proposal(kind, turn[kind]) for kind in KINDS if kind in turn} for turn in content["proposals"]]
+        if len(turns) != len(session.turns):
+            raise ValueError(f"{len(session.turns)} turns have proposals for {len(turns)}")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        fix = "give a file that `vrbot annotate propose` wrote"
+        raise place.inside(ANNOTATION).error(f"cannot be read ({error})", fix) from None
+    return [{str(kind): proposal for kind, proposal in turn.items()} for turn in turns]
 
 
-def _is_confidence(given: Any) -> bool:
-    if given is None:
-        return True
-    values = given.values() if isinstance(given, dict) else [""]
-    return all(value is None or (isinstance(value, (int, float)) and 0 <= value <= 1) for value in values)
+def _proposal(kind: Kind, content: Mapping[str, Any]) -> tuple[Any, float | None]:
+    value, confidence = checked_value(kind, content["value"]), content.get("confidence")
+    if confidence is not None and not 0 <= float(confidence) <= 1:
+        raise ValueError(f"a confidence of {confidence} is not between 0 and 1")
+    return value if isinstance(value, str) else list(value), None if confidence is None else float(confidence)
+
+
+def _differs(turn: LabelledTurn, kind: str, value: Any) -> bool:
+    return kind not in turn.labels or turn.labels[kind].value != value

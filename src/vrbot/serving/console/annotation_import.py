@@ -13,7 +13,7 @@ from vrbot.serving.console.parts import asked, button, card, text
 if TYPE_CHECKING:
     from vrbot.serving.console.annotation_page import AnnotationScreen
 
-MAX_MEGABYTES = 20
+MAX_MEGABYTES = 4
 FILE_NAME = "labels.jsonl"
 
 

@@ -185,4 +185,4 @@ def _tone(kind: str) -> str:
     """The colour of an event: what goes to patients, what is refused or shut, and the rest."""
     if kind in ("draft accepted", "draft edited"):
         return "good"
-    return "warn" if kind in ("sign-in refused", "user disabled", "drafts stopped", "draft rejected") else "plain"
+    return "warn" if kind in ("sign-in refused", "user disabled", "drafts switched off", "draft rejected") else "plain"

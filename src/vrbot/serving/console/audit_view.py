@@ -113,12 +113,10 @@ def throw_switch(store: Store, switch: KillSwitch | None, actor: Actor, on: bool
     actor.must(ADMINISTER)
     if switch is None:
         raise RefusedError("this desk was started without a kill switch")
-    when = datetime.fromtimestamp(store.clock() / 1e6, UTC)
-    change = switch.switch_on if on else switch.switch_off
-    state = change(reason, names_or_id(store, actor), when)
-    with store.writing("drafts stopped" if on else "drafts allowed", actor) as writer:
+    who, change = names_or_id(store, actor), switch.switch_on if on else switch.switch_off
+    with store.writing("drafts switched off" if on else "drafts switched on", actor) as writer:
         writer.detail["on"] = on
-    return state
+        return change(reason, who, datetime.fromtimestamp(writer.now / 1e6, UTC))
 
 
 def names_or_id(store: Store, actor: Actor) -> str:

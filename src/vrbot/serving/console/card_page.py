@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from vrbot.serving.console.card_view import Block, Code, Grid, Heading, Paragraph, blocks_of
+from vrbot.serving.console.card_view import Block, Code, Grid, Heading, Paragraph, blocks_of, card_text
 from vrbot.serving.console.material import material_of
-from vrbot.serving.console.parts import button, card, empty_state, text
+from vrbot.serving.console.parts import asked, button, card, empty_state, text
 from vrbot.serving.console.records_frame import command, page_style, plain_table
 from vrbot.serving.console.shell import Visit, page_frame
 from vrbot.serving.console.words import card as card_words
@@ -17,7 +17,8 @@ SERVE = "vrbot serve --model MODEL"
 async def page(visit: Visit) -> None:
     """Builds the page."""
     heard = visit.words(card_words.WORDS)
-    content = material_of(visit.console.settings).card
+    place = material_of(visit.console.settings).card
+    content = None if place is None else await asked(heard, card_text, place)
     with page_frame(visit, "model"):
         page_style(visit)
         with ui.element("div").classes("page-head"):

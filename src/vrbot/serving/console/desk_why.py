@@ -11,7 +11,7 @@ from vrbot.dialogue.session import CATEGORIES
 from vrbot.serving.console.desk_actions import DeskActions
 from vrbot.serving.console.desk_view import Chip, DeskView, Spot, action_of, evidence_of, keyword_chips, state_chips
 from vrbot.serving.console.parts import button, card, empty_state, icon, icon_button, percent, text
-from vrbot.serving.console.path_picture import entity_types, picture, picture_height, shown_paths
+from vrbot.serving.console.path_picture import entity_types, picture, picture_height, shown_paths, weight_text
 from vrbot.serving.console.words import Words
 from vrbot.serving.console.words.desk import RELATIONS
 
@@ -39,7 +39,9 @@ class WhyColumn:
         with self._around:
             if not reply:
                 with card():
-                    empty_state("account_tree", self._heard("why none"), self._heard("why none text"))
+                    own = view.current is not None and view.current.origin == "physician"
+                    key = "why own" if own else "why none"
+                    empty_state("edit_note" if own else "account_tree", self._heard(key), self._heard(f"{key} text"))
                 return
             editable = view.current is not None and not view.closed
             given = set((view.current.change or {}) if view.current is not None else ())
@@ -207,5 +209,5 @@ class WhyColumn:
                                 )
                                 icon("arrow_forward", "relation-arrow")
                             text("span", entity, "path-entity")
-                        text("span", self._heard("weight", weight=f"{path.weight:.2g}"), "path-weight")
+                        text("span", self._heard("weight", weight=weight_text(path.weight)), "path-weight")
                         text("span", self._heard("without", effect=f"{-path.effect:+.1%}"), "path-weight")

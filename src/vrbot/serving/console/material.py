@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vrbot.safety.switch import KillSwitch
+from vrbot.serving.api.settings import AppSettings
 
 
 @dataclass(frozen=True)
 class Material:
-    """Where it is (the card: its Markdown); None where nobody has said so, and the page then says how to."""
+    """Where it is; None where nobody has said so, and the page then says how to.
+
+    The card is a file of Markdown, or the folder of a saved model.
+    """
 
     study: Path | None = None
     experiments: Path | None = None
-    card: str | None = None
+    card: Path | None = None
     switch: KillSwitch | None = None
 
 
-def material_of(settings: Any) -> Material:
-    """As the app's settings have it (`study`, `experiments`, `card`, `switch`)."""
-    places = {name: getattr(settings, name, None) for name in ("study", "experiments")}
-    paths = {name: Path(place) for name, place in places.items() if place is not None}
-    return Material(**paths, card=getattr(settings, "card", None), switch=getattr(settings, "switch", None))
+def material_of(settings: AppSettings) -> Material:
+    """As the app's settings have it."""
+    return Material(settings.study, settings.experiments, settings.card, settings.switch)

@@ -45,6 +45,11 @@ def shown_paths(reply: Mapping[str, Any], keyword: str | None = None) -> list[Sh
     return sorted(found, key=lambda path: -path.weight)[:MOST_PATHS]
 
 
+def weight_text(weight: float) -> str:
+    """A weight in few digits; what is not nothing is not shown as nothing."""
+    return f"{weight:.2f}" if weight >= 0.01 else f"{weight:.3f}" if weight >= 0.001 else "<0.001"
+
+
 def entity_types(reply: Mapping[str, Any]) -> dict[str, str]:
     """The types of the entities a reply names."""
     evidence = evidence_of(reply)
@@ -153,7 +158,7 @@ def _merged(links: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             },
             "label": {
                 "show": True,
-                "formatter": f"{link['relation']}  {link['weight']:.2g}",
+                "formatter": f"{link['relation']}  {weight_text(link['weight'])}",
                 "fontSize": 11,
                 "color": QUIET,
             },

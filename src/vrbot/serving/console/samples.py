@@ -64,9 +64,10 @@ LIVE = {
         Sample(
             "zh",
             "诊室 5 · 王女士",
-            (("我咳嗽三天了，有点发烧，怎么回事？", None), ("没有胸闷，但是头痛，还流鼻涕。需要吃什么药吗？", None)),
+            (("我尿频尿急，尿痛两天了。", "您好，有没有发烧、腰痛？"), ("没有发烧，也不腰痛。", None)),
             waits=True,
         ),
+        Sample("zh", "诊室 7 · 刘先生", (("我最近胃疼，反酸，烧心", None),), waits=True),
         Sample("zh", "诊室 6 · 赵先生", (("我胸口压榨样疼痛半个小时了，还出冷汗。", None),), waits=True),
     ),
     "en": (
@@ -74,11 +75,12 @@ LIVE = {
             "en",
             "Room 5 · Mrs Wood",
             (
-                ("I have had a cough and a fever for three days. What is it?", None),
-                ("No chest pain, but a headache and a runny nose. Is there a medicine I can take?", None),
+                ("I have had a cough and a fever for three days.", "Do you have a sore throat, or chest pain?"),
+                ("No chest pain, but a sore throat. What is it?", None),
             ),
             waits=True,
         ),
+        Sample("en", "Room 7 · Ms Lee", (("I have heartburn, acid reflux and stomach pain.", None),), waits=True),
         Sample(
             "en",
             "Room 6 · Mr Bell",

@@ -1,0 +1,124 @@
+"""Drafts in turn: batches change no answer, a full queue sends away, a deadline is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.serving.api.served import desk_of, settings_of
+from tests.serving.fakes import ANN, Parrot
+from vrbot.serving.api.drafter import Drafter
+from vrbot.serving.problems import BusyError, LateError
+from vrbot.serving.records import Draft
+from vrbot.serving.safety_desk import Conversation
+from vrbot.serving.store import Store
+
+
+class Batching(Parrot):
+    """Answers several at once, as it would answer each; waits until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+        self.may = threading.Event()
+        self.may.set()
+
+    def respond(self, conversation: Conversation) -> Mapping[str, Any]:
+        self.may.wait(30)
+        return super().respond(conversation)
+
+    def respond_many(self, conversations: Sequence[Conversation]) -> list[Mapping[str, Any]]:
+        self.sizes.append(len(conversations))
+        return [self.respond(conversation) for conversation in conversations]
+
+
+def turns(desk: Any, texts: Sequence[str]) -> list[str]:
+    opened = [desk.consultations.open(ANN, "en").id for _ in texts]
+    return [
+        desk.consultations.receive(ANN, consultation, "t", text).id
+        for consultation, text in zip(opened, texts, strict=True)
+    ]
+
+
+@pytest.fixture
+def store() -> Any:
+    found = Store.open("sqlite://", create=True)
+    yield found
+    found.close()
+
+
+def test_what_comes_together_is_answered_together_and_as_if_alone(store: Store) -> None:
+    model = Batching()
+    desk = desk_of(store, model)
+    texts = [f"cough {number}" for number in range(12)] + ["crash", "crash again", "broken"]
+
+    async def ask() -> list[Draft]:
+        drafter = Drafter(desk, settings_of(batch_size=8))
+        model.may.clear()
+        tasks = [asyncio.create_task(drafter.draft(ANN, turn)) for turn in turns(desk, texts)]
+        while drafter.under_way < len(texts):
+            await asyncio.sleep(0.01)
+        model.may.set()
+        found = await asyncio.gather(*tasks)
+        await drafter.stop()
+        return list(found)
+
+    together = asyncio.run(ask())
+    alone = [desk_of(store).drafting.draft(ANN, turn) for turn in turns(desk, texts)]
+    assert [(draft.text, draft.reply) for draft in together] == [(draft.text, draft.reply) for draft in alone]
+    assert [draft.failure for draft in together[-3:-1]] == [draft.failure for draft in alone[-3:-1]]
+    assert max(model.sizes) > 1
+
+
+def test_a_full_queue_sends_away_at_once_and_loses_nobody_who_was_let_in(store: Store) -> None:
+    model = Batching()
+    desk = desk_of(store, model)
+
+    async def ask() -> list[Any]:
+        drafter = Drafter(desk, settings_of(queue_length=3))
+        model.may.clear()
+        tasks = [asyncio.create_task(drafter.draft(ANN, turn)) for turn in turns(desk, ["a"] * 10)]
+        await asyncio.sleep(0.05)
+        assert sum(task.done() for task in tasks) == 7
+        model.may.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        await drafter.stop()
+        return found
+
+    found = asyncio.run(ask())
+    assert sum(isinstance(each, Draft) for each in found) == 3
+    refused = [each for each in found if isinstance(each, BusyError)]
+    assert len(refused) == 7
+    assert all(each.retry_after >= 1 for each in refused)
+
+
+def test_a_deadline_is_kept_and_the_next_is_answered(store: Store) -> None:
+    model = Batching()
+    desk = desk_of(store, model)
+
+    async def ask() -> Draft:
+        drafter = Drafter(desk, settings_of(draft_seconds=0.3))
+        (slow, quick) = turns(desk, ["slow", "quick"])
+        model.may.clear()
+        began = time.monotonic()
+        with pytest.raises(LateError, match="no draft within"):
+            await drafter.draft(ANN, slow)
+        assert time.monotonic() - began < 20
+        model.may.set()
+        await asyncio.sleep(0.1)
+        for _ in range(50):
+            try:
+                found = await drafter.draft(ANN, quick)
+                break
+            except LateError:  # a slow machine
+                continue
+        assert drafter.under_way == 0
+        await drafter.stop()
+        return found
+
+    assert asyncio.run(ask()).text == "You say: quick"
