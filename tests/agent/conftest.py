@@ -30,7 +30,7 @@ def make_agent(corpus: Corpus) -> MakeAgent:
     def make(name: str = "vrbot", form: str = "small", seed: int = 0, **changes: Any) -> Agent:
         config = config_for(name, tiny_config(form, **changes))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("vrbot.model.build.NGRAM_BUCKETS", 256)
+            patch.setattr("vrbot.model.world.NGRAM_BUCKETS", 256)
             world = world_of(corpus)
         model = tiny_model(name, config, corpus, seed=seed)
         parameters = sum(parameter.numel() for parameter in model.parameters())  # type: ignore[attr-defined]

@@ -24,6 +24,7 @@ from vrbot.serving.service import Desk
 from vrbot.serving.store import Store
 
 SECRET = "s" * 40
+SETUP_CODE = "open sesame"
 READY_SECONDS = 60
 
 
@@ -56,13 +57,13 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, model: Path | None = None) -> Iterator[Served]:
-    """A demonstration over the scripted responder, or over a model, on a port nobody else has."""
-    desk, switch = _desk(folder, Scripted())
+def served(folder: Path, model: Path | None = None, *, sign_in: bool = False) -> Iterator[Served]:
+    """A demonstration (or with sign-in) over the scripted responder, or over a model, on a port nobody else has."""
+    desk, switch = _desk(folder, Scripted(), demo=not sign_in)
     with socket.socket() as trial:
         trial.bind(("127.0.0.1", 0))
         port = int(trial.getsockname()[1])
-    arguments = [str(folder), str(port), *([] if model is None else [str(model)])]
+    arguments = [str(folder), str(port), "closed" if sign_in else "open", *([] if model is None else [str(model)])]
     server = subprocess.Popen([sys.executable, "-m", "tests.console.serving", *arguments], cwd=REPOSITORY)
     try:
         _wait_for(f"http://127.0.0.1:{port}", server)
@@ -73,10 +74,10 @@ def served(folder: Path, model: Path | None = None) -> Iterator[Served]:
         desk.store.close()
 
 
-def _desk(folder: Path, responder: Responder) -> tuple[Desk, KillSwitch]:
+def _desk(folder: Path, responder: Responder, *, demo: bool) -> tuple[Desk, KillSwitch]:
     switch = KillSwitch(folder / "switch.json")
     store = Store.open(folder / "desk.sqlite", create=True)
-    return Desk(store, RulesDesk(switch), responder, demo=True), switch
+    return Desk(store, RulesDesk(switch), responder, demo=demo), switch
 
 
 def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
@@ -90,14 +91,17 @@ def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
     raise RuntimeError(f"the server at {address} did not start")
 
 
-def main(folder: str, port: str, model: str | None = None) -> None:
+def main(folder: str, port: str, door: str, model: str | None = None) -> None:
     """Serves until it is told to end."""
     import uvicorn
 
     from vrbot.serving.app import create_app
 
-    desk, _ = _desk(Path(folder), Scripted() if model is None else responder_of(Path(model)))
-    settings = AppSettings(open_demo=True, secret=SECRET, requests_per_minute=1_000_000, drain_pause=0.0)
+    demo = door == "open"
+    desk, _ = _desk(Path(folder), Scripted() if model is None else responder_of(Path(model)), demo=demo)
+    settings = AppSettings(
+        open_demo=demo, secret=SECRET, setup_code=SETUP_CODE, requests_per_minute=1_000_000, drain_pause=0.0
+    )
     uvicorn.run(create_app(desk, settings), host="127.0.0.1", port=int(port), log_level="error")
 
 

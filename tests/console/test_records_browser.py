@@ -139,13 +139,18 @@ def test_a_rating_is_blind_and_a_reload_in_the_middle_loses_nothing(visit: Visit
 
 def test_agreement_appears_while_people_rate_and_the_raw_export_has_codes_only(visit: Visit, tmp_path: Path) -> None:
     for user in ("bob", "eve"):
-        page = visit(user, "/evaluation?screen=1", "zh").page
-        if user == "bob":
+        page = visit(user, "/evaluation", "zh").page
+        page.locator("[data-testid=begin], [data-testid=candidate]").first.wait_for()
+        if page.get_by_test_id("begin").count():
             page.get_by_test_id("begin").click()
-        expect(page.get_by_test_id("candidate")).to_have_count(3)
-        for number in range(2):
-            page.get_by_test_id("question").nth(number).locator(f"[data-answer='{2 + number}']").click()
-            expect(page.get_by_test_id("question").nth(number).locator("[aria-pressed=true]")).to_have_count(1)
+            expect(page.get_by_test_id("candidate")).to_have_count(3)
+        for screen in (1, 2):
+            page.goto(f"{page.url.partition('?')[0]}?screen={screen}")
+            expect(page.get_by_test_id("progress")).to_contain_text(f"第 {screen} /")
+            for place in range(3):
+                row = page.get_by_test_id("question").nth(3 * place)
+                row.locator(f"[data-answer='{2 + place}']").click()
+                expect(row.locator("[aria-pressed=true]")).to_have_text(str(2 + place))
     researcher = visit("ray", "/evaluation").page
     expect(researcher.get_by_test_id("agreement")).to_contain_text("%", timeout=120_000)
     with researcher.expect_download() as started:

@@ -102,18 +102,21 @@ class SessionContextEncoder(nn.Module):
 
 
 class HistoryContextEncoder(nn.Module):
-    """Another encoder's reading, and beside its summary what a reader of the whole history makes of it."""
+    """Another encoder's reading; what a reader of the whole history makes of it is added to its summary.
+
+    At first nothing is added, so that a pretrained reader is not torn apart while all around it is still random.
+    """
 
     def __init__(self, encoder: nn.Module, history: nn.Module, hidden_size: int, history_size: int) -> None:
         super().__init__()
         self.encoder, self.history = encoder, history
-        self.combine = nn.Linear(hidden_size + history_size, hidden_size)
+        self.addition = nn.Linear(history_size, hidden_size, bias=False)
+        nn.init.zeros_(self.addition.weight)
 
     def forward(self, embedded: Tensor, inputs: TurnInputs, layout: TurnLayout) -> Context:
         read = self.encoder(embedded, inputs, layout)
-        told = self.history(inputs.context, inputs.context_lengths, layout)
-        summary = torch.tanh(self.combine(torch.cat((read.summary, told), dim=-1)))
-        return Encoded(read.tokens, read.mask, summary)
+        told = torch.tanh(self.history(inputs.context, inputs.context_lengths, layout))
+        return Encoded(read.tokens, read.mask, read.summary + self.addition(told))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """The small pattern language of the rule tables, and text made ready for it.
 
 A pattern is a regular expression with four shorthands. `~` is a short gap inside a clause, `~~` a longer one inside a
-sentence. English patterns match whole words; a space stands for any blank or hyphen, and `*` ends a word beginning
+sentence. English patterns match whole words; a space stands for any blank or hyphen and lets an adverb in, and `*` ends a word beginning
 ("wheez*"). Chinese patterns match anywhere.
 """
 
@@ -34,6 +34,12 @@ _SAME_VERB = {
 """A table names the short form only."""
 
 _WORD_REST = r"[\w']*"
+_BLANK = (
+    r"[ \\-]+(?:(?:suddenly|really|so|very|just|now|completely|badly|terribly|quite|extremely|still|also|even|"
+    r"constantly|absolutely|totally|slightly|already|almost)[ \\-]+){0,2}"
+)
+"""Between two words of an English pattern: "head hurts" is said with "head suddenly hurts" too."""
+
 _LETTER = re.compile(r"[a-z]")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _SAME_LENGTH = str.maketrans(
@@ -71,7 +77,7 @@ def _expression(pattern: str, language: str) -> str:
             pattern = pattern.replace(short_form, forms)
         prefix = pattern.endswith("*")
         pattern = re.sub(r"(?<=\w)\*", "\x00", pattern)
-        pattern = re.sub(r" (?!\?)", r"[ \\-]+", pattern.replace(" ?", "\x01"))
+        pattern = re.sub(r" (?!\?)", _BLANK, pattern.replace(" ?", "\x01"))
         pattern = pattern.replace("\x01", r"[ \-]?").replace("\x00", _WORD_REST)
         pattern += "" if prefix else r"(?![\w])"
     return pattern.replace("~~?", f"(?:{long})?").replace("~~", long).replace("~?", f"(?:{short})?").replace("~", short)

@@ -26,22 +26,24 @@ from vrbot.serving.store import Store
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
-class SlowParrot(Parrot):
-    """Takes a moment for every answer."""
+class WaitingParrot(Parrot):
+    """Answers only while the file of its gate is there."""
 
     def respond(self, conversation: Conversation) -> Any:
-        time.sleep(float(os.environ.get("PARROT_SECONDS", "0")))
+        gate = os.environ.get("PARROT_GATE")
+        while gate is not None and not Path(gate).exists():
+            time.sleep(0.01)
         return super().respond(conversation)
 
 
 def fake_app(plan: Plan) -> FastAPI:
     """The app of a plan without its model."""
-    return create_app(desk_of(Store.open(plan.database, create=True), SlowParrot(), demo=True), plan.settings)
+    return create_app(desk_of(Store.open(plan.database, create=True), WaitingParrot(), demo=True), plan.settings)
 
 
 def main() -> None:
     database, workers = sys.argv[1], int(sys.argv[2])
-    settings = settings_of(open_demo=True, secret="s" * 32, queue_length=int(os.environ.get("QUEUE", "64")))
+    settings = settings_of(open_demo=True, secret="s" * 32, queue_length=8, draft_seconds=300, drain_seconds=300)
     plan = Plan(Path("none"), database, settings, workers=workers, port=0)
     listening = bound("127.0.0.1", 0)
     print(listening.getsockname()[1], flush=True)

@@ -9,6 +9,8 @@ from typing import Any
 from vrbot.serving.console.desk_view import evidence_of
 
 MOST_PATHS = 8
+MOST_LABELS = 5
+"""With more edges than this their names stand in the list of paths only, and at an edge somebody points to."""
 COLOURS = {
     "symptom": "#0e9384",
     "disease": "#7a5af8",
@@ -157,11 +159,12 @@ def _merged(links: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "curveness": 0.08,
             },
             "label": {
-                "show": True,
+                "show": len(strongest) <= MOST_LABELS,
                 "formatter": f"{link['relation']}  {weight_text(link['weight'])}",
                 "fontSize": 11,
                 "color": QUIET,
             },
+            "emphasis": {"label": {"show": True}},
         }
         for link in strongest.values()
     ]

@@ -1,4 +1,4 @@
-"""The sign-in page: a plain form that posts to the API, which sets the cookie."""
+"""The sign-in page, which makes the first account while there is none: a plain form that posts to the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vrbot.serving.console.words import LANGUAGES, signin, words
 from vrbot.serving.schema import users
 from vrbot.serving.store import Store
 
-ADDRESS = "/api/v1/sign-in"
+ADDRESS, SETUP = "/api/v1/sign-in", "/api/v1/setup"
 SUBMIT = """(e) => { e.preventDefault(); vrbot.signIn(e.currentTarget, (problem) => emit(problem)); }"""
 
 
@@ -47,24 +47,23 @@ def _form(language: str, target: str, anybody: bool) -> None:
             ui.element("span").classes("brand-mark")
             text("span", heard("product"), "brand-name")
             text("span", heard("product line"), "brand-line")
-        text("h1", heard("sign in"), "page-title")
-        text("p", heard("sign in text"), "page-note")
-        if not anybody:
-            with ui.element("div").classes("notice notice-info"):
-                text("strong", heard("no accounts"))
-                text("div", heard("no accounts text"))
+        text("h1", heard("sign in" if anybody else "set up"), "page-title")
+        text("p", heard("sign in text" if anybody else "no accounts text"), "page-note")
         form = ui.element("form").classes("signin-form")
-        form.props["data-action"], form.props["data-next"] = ADDRESS, target
+        form.props["data-action"] = ADDRESS if anybody else SETUP
+        form.props["data-next"] = target if anybody else "/sign-in"
         with form:
+            if not anybody:
+                _field(heard("code"), "code", "text", "off")
             _field(heard("name"), "name", "text", "username")
-            _field(heard("password"), "password", "password", "current-password")
+            _field(heard("password"), "password", "password", "current-password" if anybody else "new-password")
             problem = text("div", "", "field-error").props('role="alert"')
             with ui.element("button").classes("button button-primary full").props('type="submit"'):
-                text("span", heard("enter"))
+                text("span", heard("enter" if anybody else "set up enter"))
 
         def show(event: events.GenericEventArguments) -> None:
-            key = event.args if event.args in ("refused", "slow down", "unreachable") else "refused"
-            problem.text = heard(key)
+            refused = "refused" if anybody else "set up refused"
+            problem.text = heard(event.args if event.args in ("slow down", "unreachable") else refused)
 
         form.on("submit", show, js_handler=SUBMIT)
         other = next(each for each in LANGUAGES if each != language)
