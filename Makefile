@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench clean test-programs readme
+.PHONY: help setup run clinic test check bench clean test-programs
 
 # The first Python that can make a virtual environment.
 PYTHON = for python in python3.11 python3.12 /usr/bin/python3.11; do \
@@ -41,7 +41,10 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $@
 
-run: build/clinic-zh/report.txt build/clinic-en/report.txt  ## Simulate the clinic, prepare it, print the corpus report
+run: $(INSTALLED)  ## Simulate the clinic, train a small model on it (once), print its scores, open the console
+	$(BIN)/vrbot demo $$([ -t 1 ] || echo --no-serve)
+
+clinic: build/clinic-zh/report.txt build/clinic-en/report.txt  ## Simulate the clinic whole, prepare it, print the corpus report
 	@for language in zh en; do echo "== clinic, $$language"; cat build/clinic-$$language/report.txt; echo; done
 
 build/clinic-%/report.txt: $(INSTALLED) $(CLINIC_SOURCES)
@@ -64,13 +67,6 @@ bench: $(INSTALLED)  ## Run every benchmark in benchmarks/
 	@found=0; for file in benchmarks/[a-z]*.py; do [ -e "$$file" ] || continue; found=1; \
 	  echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename "$$file" .py)"; done; \
 	  [ $$found = 1 ] || echo "no benchmark is built yet"
-
-readme: run  ## Write the corpus reports into README.md, between its two marks
-	@{ sed '/^<!-- report -->$$/q' README.md; \
-	  for language in zh en; do echo; echo '```'; echo "clinic, $$language"; \
-	    grep -v '^read ' build/clinic-$$language/report.txt; echo '```'; done; echo; \
-	  sed -n '/^<!-- end of report -->$$/,$$p' README.md; } > build/README.md
-	@mv build/README.md README.md
 
 # Without these packages the tests that need them are skipped; under CI=true they fail instead.
 test-programs:  ## Install the Debian packages some tests use (as root)

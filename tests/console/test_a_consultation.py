@@ -129,8 +129,8 @@ def test_a_text_being_written_outlives_a_reload(console: Served, open_page: Open
     expect(desk.locator("[data-composer=edit] textarea")).to_have_value("多喝水，")
 
 
-def test_a_trained_model_answers_and_can_be_steered(run: Path, tmp_path: Path, open_page: OpenPage) -> None:
-    with served(tmp_path, run) as console:
+def test_a_trained_model_answers_and_can_be_steered(trained_run: Path, tmp_path: Path, open_page: OpenPage) -> None:
+    with served(tmp_path, trained_run) as console:
         steer_and_approve(console, open_page)
 
 

@@ -115,6 +115,29 @@ def test_a_consultation_is_opened_by_key_and_read_in_the_other_language(console:
     expect(page.locator("html")).to_have_attribute("lang", "en")
 
 
+def test_an_address_without_a_page_leads_back_to_the_start(console: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{console.address}/no/such/page", "en")
+    expect(page.locator(".empty-title")).to_have_text("This page does not exist")
+    page.click("main .button-primary")
+    expect(page.locator("h1")).to_have_text("Consultations")
+
+
+def test_a_page_that_fails_shows_nothing_of_what_went_wrong(console: Served, open_page: OpenPage) -> None:
+    with console.desk.store.engine.begin() as connection:
+        text = b"the secret of a patient"
+        row = {"id": "broken", "owner": DEMO_PHYSICIAN.id, "language": "xx", "reference": text, "demo": 1}
+        connection.exec_driver_sql(
+            "INSERT INTO consultations (id, owner, language, reference, demo, opened_at)"
+            " VALUES (:id, :owner, :language, :reference, :demo, 0)",
+            row,
+        )
+    page = open_page(f"{console.address}/consultations/broken", "en")
+    expect(page.locator(".empty-title")).to_have_text("Something went wrong")
+    assert "KeyError" not in page.content()
+    with console.desk.store.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM consultations WHERE id = 'broken'")
+
+
 def test_the_theme_follows_the_system_until_somebody_chooses(console: Served, open_page: OpenPage) -> None:
     page = open_page(f"{console.address}/consultations", dark=True)
     expect(page.locator("body.body--dark")).to_have_count(1)

@@ -1,8 +1,9 @@
 """Sentences with and without red flags, put together from templates that the rules never read.
 
 Of the entries of a kind every second one is held out: rules were first written while looking at the development half
-(0) only. `later` sentences were written after the rules, set by set; docs/safety.md says how each set did when it was
-first looked at, which is the honest figure. Now all of them guard against falling back.
+(0) only. `later` sentences, and `later_negatives`, were written after the rules had been frozen, set by set;
+docs/safety.md says how each set did when it was first looked at, which is the honest figure. Then its misses were read
+and mended, and now all of them guard against falling back.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 TEMPLATES = Path(__file__).parent / "templates"
 ABSENT = ("negated", "other_person", "hypothetical", "history")
+LATER = ("fresh", "last", "round_1", "round_2", "round_3", "round_4")
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ def positives(half: int) -> Iterator[Case]:
 
 
 def later(name: str) -> Iterator[Case]:
-    """Sentences written after the rules, in every frame."""
-    for category, language, words in rows(name):
+    """Sentences of a set of `LATER`, written after the rules, in every frame."""
+    for category, language, words in rows(f"redflag_{name}"):
         for kind, frame_language, frame in rows("redflag_frames"):
             if kind == "said" and frame_language == language:
                 yield Case(frame.format(x=words), language, category, name)
@@ -73,3 +75,14 @@ def negatives(half: int) -> Iterator[Case]:
                 yield Case(frame.format(x=words), language, category, kind)
     for language, text in half_rows("redflag_similar", half):
         yield Case(text, language, "", "similar")
+
+
+def later_negatives() -> Iterator[Case]:
+    """Texts that must raise nothing, in frames and words written after the rules."""
+    for category, language, words in rows("redflag_nouns"):
+        for kind, frame_language, frame in rows("redflag_absent_3"):
+            if frame_language == language:
+                yield Case(frame.format(x=words), language, category, kind)
+    for name in ("redflag_similar_3", "redflag_similar_4"):
+        for language, text in rows(name):
+            yield Case(text, language, "", "similar")

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.safety.redflag_cases import ABSENT, Case, half_rows, later, negatives, positives, rows
+from tests.safety.redflag_cases import (
+    ABSENT,
+    LATER,
+    Case,
+    half_rows,
+    later,
+    later_negatives,
+    negatives,
+    positives,
+    rows,
+)
 from vrbot.safety.redflags import NOTICE, categories, scan
 from vrbot.safety.tables import items, rows_of
 
@@ -23,10 +35,28 @@ def sensitivity(cases: list[Case]) -> float:
     return sum(case.category in raised(case.text) for case in cases) / len(cases)
 
 
+def specificity(cases: list[Case]) -> float:
+    return sum(not raised(case.text) for case in cases) / len(cases)
+
+
 def test_there_are_enough_cases_to_measure() -> None:
     assert sum(len(list(positives(half))) for half in (0, 1)) >= 1200
     assert sum(len(list(negatives(half))) for half in (0, 1)) >= 1000
     assert {case.category for case in positives(1)} == set(categories())
+    assert sum(len(list(later(name))) for name in LATER) >= 1200
+    assert len(list(later_negatives())) >= 1000
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_every_later_set_has_every_category_in_both_languages(name: str) -> None:
+    wanted = {(category, language) for category in categories() for language in ("zh", "en")}
+    assert {(case.category, case.language) for case in later(name)} == wanted
+
+
+def test_no_sentence_stands_in_two_sets() -> None:
+    sentences = [row[2] for name in LATER for row in rows(f"redflag_{name}")]
+    sentences += [row[2] for row in rows("redflag_sentences")]
+    assert len(set(sentences)) == len(sentences)
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
@@ -34,16 +64,34 @@ def test_99_of_100_positives_raise_their_own_category(half: int) -> None:
     assert sensitivity(list(positives(half))) >= 0.99
 
 
-@pytest.mark.parametrize("name", ["redflag_fresh", "redflag_last"])
+@pytest.mark.parametrize("name", LATER)
 def test_sentences_written_after_the_rules_still_raise_their_category(name: str) -> None:
     assert sensitivity(list(later(name))) >= 0.99
+
+
+@pytest.mark.parametrize("kind", [*ABSENT, "similar"])
+def test_95_of_100_hard_negatives_written_after_the_rules_raise_nothing(kind: str) -> None:
+    assert specificity([case for case in later_negatives() if case.kind == kind]) >= 0.95
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
 @pytest.mark.parametrize("kind", [*ABSENT, "similar"])
 def test_95_of_100_hard_negatives_of_every_kind_raise_nothing(kind: str, half: int) -> None:
-    cases = [case for case in negatives(half) if case.kind == kind]
-    assert sum(not raised(case.text) for case in cases) / len(cases) >= 0.95
+    assert specificity([case for case in negatives(half) if case.kind == kind]) >= 0.95
+
+
+def test_the_rules_need_no_model_and_none_of_its_parts() -> None:
+    program = (
+        "import sys\n"
+        "from vrbot.safety import medication, redflags\n"
+        "assert [one.category for one in redflags.scan('我呕血了')] == ['gi_bleeding']\n"
+        "assert medication.check('华法林和布洛芬一起吃', medication.PatientFacts())\n"
+        "loaded = {name for name in sys.modules if name.split('.')[0] in ('torch', 'transformers')}\n"
+        "own = {name for name in sys.modules if name.startswith(('vrbot.model', 'vrbot.agent', 'vrbot.nets'))}\n"
+        "assert not loaded | own, loaded | own\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])

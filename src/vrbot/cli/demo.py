@@ -71,9 +71,10 @@ def demo(
         vrbot demo --language en
     """
     check_language(language)
+    folder = cache or Path("build") / f"demo-{language}"
+    _check_cache(folder)
     if not no_serve:
         _check_place(host, port)
-    folder = cache or Path("build") / f"demo-{language}"
     _claim(folder)
     corpus = prepared_clinic(folder, language)
     agent = trained_agent(folder / "run", corpus)
@@ -169,10 +170,14 @@ def demo_config() -> Config:
     return recipe("small").with_settings(SETTINGS)
 
 
-def _claim(folder: Path) -> None:
-    """Makes the folder the demo's own; what is in it may then be made anew."""
+def _check_cache(folder: Path) -> None:
+    """Refuses a folder with something of somebody else's in it."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARK).is_file())):
         raise UsageError(f"{folder} is not the cache of a demo: give --cache a new folder")
+
+
+def _claim(folder: Path) -> None:
+    """Makes the folder the demo's own; what is in it may then be made anew."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text(json.dumps({"what": "made by `vrbot demo`; may be deleted"}) + "\n", encoding="utf-8")
 

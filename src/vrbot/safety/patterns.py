@@ -1,8 +1,8 @@
 """The small pattern language of the rule tables, and text made ready for it.
 
 A pattern is a regular expression with four shorthands. `~` is a short gap inside a clause, `~~` a longer one inside a
-sentence. English patterns match whole words; a space stands for any blank or hyphen and lets an adverb in, and `*` ends a word beginning
-("wheez*"). Chinese patterns match anywhere.
+sentence. English patterns match whole words; a space stands for any blank or hyphen and lets an adverb in, and `*` ends
+a word beginning ("wheez*"). Chinese patterns match anywhere.
 """
 
 from __future__ import annotations

@@ -40,10 +40,10 @@ def replay(
     for key in chosen:
         with store.reading() as connection:
             row = dict(connection.execute(select(drafts).where(drafts.c.id == key)).mappings().one())
-            conversation = _conversation_then(connection, row)
+            conversation = conversation_then(connection, row)
         if row["model"] != responder.fingerprint:
             other += 1
-        elif _said_again(responder, conversation, row) == row["reply"]:
+        elif said_again(responder, conversation, row) == row["reply"]:
             same += 1
         else:
             different.append(key)
@@ -51,7 +51,7 @@ def replay(
     return ReplayReport(same, tuple(different), other)
 
 
-def _conversation_then(connection: Any, row: dict[str, Any]) -> list[tuple[str, str]]:
+def conversation_then(connection: Any, row: dict[str, Any]) -> list[tuple[str, str]]:
     """What the model had read: only the answers that had been sent when the draft was made."""
     turn = turn_of(connection, row["turn"])
     answers = {message.id: message.text for message in messages_of(connection, turn.consultation, turn.seq)}
@@ -62,7 +62,7 @@ def _conversation_then(connection: Any, row: dict[str, Any]) -> list[tuple[str, 
     ]
 
 
-def _said_again(responder: Responder, conversation: list[tuple[str, str]], row: dict[str, Any]) -> str | None:
+def said_again(responder: Responder, conversation: list[tuple[str, str]], row: dict[str, Any]) -> str | None:
     try:
         if row["change"] is None:
             return canonical_json(dict(responder.respond(conversation)))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
 import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -51,18 +50,17 @@ class Served:
         self.tokens[name] = self.desk.accounts.sign_in(name, PASSWORD).token
         return self.tokens[name]
 
-    def call(self, method: str, path: str, who: str | None = "ann", **more: Any) -> httpx.Response:
+    def call(self, method: str, path: str, who: str | None = "ann", **more: Any) -> Any:
         headers = {**more.pop("headers", {})}
         if who is not None:
             headers["Authorization"] = f"Bearer {self.tokens[who]}"
         self.client.cookies.clear()
-        answer: httpx.Response = self.client.request(method, path, headers=headers, **more)
-        return answer
+        return self.client.request(method, path, headers=headers, **more)
 
-    def post(self, path: str, body: Any = None, who: str | None = "ann") -> httpx.Response:
+    def post(self, path: str, body: Any = None, who: str | None = "ann") -> Any:
         return self.call("POST", V1 + path, who, json={} if body is None else body)
 
-    def get(self, path: str, who: str | None = "ann") -> httpx.Response:
+    def get(self, path: str, who: str | None = "ann") -> Any:
         return self.call("GET", V1 + path, who)
 
     def opened(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import openai
 import pytest
@@ -79,16 +80,16 @@ def test_a_streamed_reply_is_the_same_text_in_pieces(address: str, desk: Desk) -
 
 
 def test_what_it_refuses_the_client_understands(address: str, desk: Desk) -> None:
-    hello = [{"role": "user", "content": "hello"}]
+    hello: Any = [{"role": "user", "content": "hello"}]
     with client(address, desk) as ours:
         with pytest.raises(openai.UnprocessableEntityError, match="patient's"):
             ours.chat.completions.create(model="x", messages=[{"role": "assistant", "content": "hm"}])
         with pytest.raises(openai.NotFoundError):
             ours.models.retrieve("other")
         with pytest.raises(openai.UnprocessableEntityError, match="n must be 1"):
-            ours.chat.completions.create(model="x", messages=hello, n=2)  # type: ignore[call-overload]
+            ours.chat.completions.create(model="x", messages=hello, n=2)
     with client(address, desk, "ray") as theirs, pytest.raises(openai.PermissionDeniedError):
-        theirs.chat.completions.create(model="x", messages=hello)  # type: ignore[call-overload]
+        theirs.chat.completions.create(model="x", messages=hello)
     with (
         openai.OpenAI(base_url=f"{address}/v1", api_key="wrong", max_retries=0) as nobody,
         pytest.raises(openai.AuthenticationError),
@@ -108,7 +109,7 @@ def test_that_it_was_given_is_in_the_audit_log_and_what_was_said_is_not(address:
 
 def test_messages_become_turns() -> None:
     def said(*pairs: tuple[str, str]) -> list[tuple[str, str]]:
-        return conversation_of([ChatMessage(role=role, content=text) for role, text in pairs])  # type: ignore[arg-type]
+        return conversation_of([ChatMessage(role=role, content=text) for role, text in pairs])
 
     assert said(("user", "a"), ("user", "b")) == [("a\nb", "")]
     assert said(("assistant", "hi"), ("user", "a")) == [("", "hi"), ("a", "")]

@@ -111,7 +111,7 @@ def test_the_table_names_every_route_and_no_other(desk_with_switch: Served) -> N
     assert sorted(hidden) == ["/api/{rest:path}", "/v1/{rest:path}"]
 
 
-@pytest.mark.parametrize(("method", "route"), ROUTES, ids=" ".join)
+@pytest.mark.parametrize(("method", "route"), ROUTES, ids=[" ".join(route) for route in ROUTES])
 def test_a_route_lets_in_whom_the_table_says_and_nobody_else(
     method: str, route: str, desk_with_switch: Served, things: dict[str, str]
 ) -> None:

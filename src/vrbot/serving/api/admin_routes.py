@@ -18,7 +18,7 @@ from vrbot.serving.service import Desk
 
 
 def admin_routes(desk: Desk, settings: AppSettings) -> APIRouter:
-    """Under /api/v1."""
+    """Under /api/v1. As long as there are routes, each a few lines."""
     routes = APIRouter(prefix=API, tags=["administration"])
 
     @routes.get("/users", response_model=list[UserOut], responses=problems(401))

@@ -33,7 +33,7 @@ PAUSE_SECONDS = 5
 
 
 def consultation_routes(desk: Desk, settings: AppSettings) -> APIRouter:
-    """Under /api/v1; every consultation is its physician's alone."""
+    """Under /api/v1; every consultation is its physician's alone. As long as there are routes, each a few lines."""
     routes = APIRouter(prefix=API, tags=["consultations"])
 
     @routes.post("/consultations", status_code=201, response_model=ConsultationOut, responses=problems(401))

@@ -28,7 +28,7 @@ FEEDBACK = "feedback"
 
 
 def draft_routes(desk: Desk, drafter: Drafter) -> APIRouter:
-    """Under /api/v1; nothing here reaches a patient but by `approve`."""
+    """Under /api/v1; nothing here reaches a patient but by `approve`. As long as there are routes, each a few lines."""
     routes = APIRouter(prefix=API, tags=["drafts"])
 
     @routes.post("/turns/{turn}/drafts", response_model=DraftOut, responses=OWN)

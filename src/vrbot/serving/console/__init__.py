@@ -20,7 +20,7 @@ from nicegui import core, ui
 from vrbot.serving.actors import Actor
 from vrbot.serving.api.settings import AppSettings
 from vrbot.serving.api.signin import signed_in
-from vrbot.serving.console import patient_page, signin_page
+from vrbot.serving.console import failures, patient_page, signin_page
 from vrbot.serving.console.parts import button, empty_state
 from vrbot.serving.console.shell import STATIC, Console, PageEntry, Visit, language_of, page_frame
 from vrbot.serving.console.table import PAGES
@@ -41,6 +41,7 @@ def attach(app: FastAPI, desk: Desk, settings: AppSettings, drafter: Any) -> Non
     for entry in PAGES:
         _register(console, entry.path, entry.build, entry)
     patient_page.register(console)
+    failures.install(console.version)
     signin_page.register(console)
     core.app.user_middleware.clear()
     core.app.middleware_stack = None
@@ -74,8 +75,15 @@ def _register(console: Console, path: str, build: Build, entry: PageEntry | None
         visit = Visit(console, request, actor, language_of(request), PAGES)
         if entry is not None and not entry.open_to(actor):
             _nothing_here(visit, "no pages", visit.words()("no pages text", role=actor.role))
-        else:
+            return None
+        client = ui.context.client
+        try:
             await build(visit)
+        except Exception as error:  # its message may quote a patient: neither the page nor the log repeats it
+            log.error("the page %s failed (%s)", path, type(error).__name__)
+            client.content.clear()
+            with client.content:
+                failures.show(request, "went wrong", console.version)
         return None
 
 

@@ -148,7 +148,7 @@ class AnnotationScreen:
             text("div", f"{self.heard('language ' + each.consultation.language)} · {many}", "queue-note")
             sure = "" if each.confidence is None else self.heard("sure", share=percent(each.confidence))
             given = self.heard("labels given", given=each.given, wanted=each.wanted)
-            text("div", self.heard("done") if finished else f"{given} · {sure or self.heard('not sure')}", "queue-note")
+            text("div", self.heard("done") if finished else f"{given} · {sure}" if sure else given, "queue-note")
             with ui.element("div").classes("meter").props("aria-hidden=true"):
                 ui.element("div").classes("meter-fill").style(f"width: {100 * each.given / max(each.wanted, 1):.0f}%")
 

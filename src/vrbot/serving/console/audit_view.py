@@ -15,7 +15,7 @@ from vrbot.serving.actors import ADMINISTER, AUDIT, Actor
 from vrbot.serving.problems import NotFoundError, RefusedError
 
 # One draft is replayed as `replay` does it with many.
-from vrbot.serving.replay import _conversation_then, _said_again
+from vrbot.serving.replay import conversation_then, said_again
 from vrbot.serving.responder import Responder
 from vrbot.serving.schema import audit_events, drafts, users
 from vrbot.serving.store import Store
@@ -102,10 +102,10 @@ def replay_draft(store: Store, actor: Actor, responder: Responder | None, draft:
         if row is None or row["reply"] is None:
             raise NotFoundError("there is no such draft of a model: it may be a physician's own")
         kept = dict(row)
-        conversation = _conversation_then(connection, kept)
+        conversation = conversation_then(connection, kept)
     if kept["model"] != responder.fingerprint:
         return "other model"
-    return "same" if _said_again(responder, conversation, kept) == kept["reply"] else "different"
+    return "same" if said_again(responder, conversation, kept) == kept["reply"] else "different"
 
 
 def throw_switch(store: Store, switch: KillSwitch | None, actor: Actor, on: bool, reason: str) -> SwitchState:

@@ -7,7 +7,7 @@ from vrbot.serving.console.words import Table
 WORDS: Table = {
     "en": {
         "heading": "Experiments",
-        "note": "What `vrbot experiment run` has finished so far. Means over seeds with 95 % intervals.",
+        "note": "What “vrbot experiment run” has finished so far. Means over seeds with 95 % intervals.",
         "none": "No experiments yet",
         "none text": "Run one, and name its folder when the desk is started:",
         "empty folder": "This folder holds no experiment yet: {folder}",
@@ -38,7 +38,7 @@ WORDS: Table = {
     },
     "zh": {
         "heading": "实验",
-        "note": "`vrbot experiment run` 目前已完成的结果：各随机种子的均值及 95 % 区间。",
+        "note": "“vrbot experiment run”目前已完成的结果：各随机种子的均值及 95 % 区间。",
         "none": "尚无实验",
         "none text": "请先运行一项实验，并在启动工作台时指定其文件夹：",
         "empty folder": "该文件夹中还没有实验：{folder}",

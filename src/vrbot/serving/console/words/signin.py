@@ -19,8 +19,7 @@ WORDS: Table = {
         "set up": "First account",
         "code": "Set-up code",
         "set up enter": "Make the account",
-        "set up refused": "That did not work: check the code; a name has 2 to 64 of a-z 0-9 . _ @ -, a password at least 10.",
-        "password hint": "At least 10 characters",
+        "set up refused": "Check the code; a name has 2 to 64 of a-z 0-9 . _ @ -, a password at least 10 characters.",
     },
     "zh": {
         "sign in": "登录",
@@ -37,6 +36,5 @@ WORDS: Table = {
         "code": "设置代码",
         "set up enter": "创建账号",
         "set up refused": "未能创建：请检查代码；用户名为 2 至 64 个 a-z 0-9 . _ @ -，密码至少 10 个字符。",
-        "password hint": "至少 10 个字符",
     },
 }
