@@ -11,16 +11,16 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates python3.11-venv \
     && rm -rf /var/lib/apt/lists/* \
-    && python3.11 -m venv /opt/vrbot
+    && python3.11 -m venv /usr/local/lib/vrbot
 WORKDIR /source
 # torch comes first and alone, so that a change of ours does not fetch it again; deploy/wheels may hold a wheel of it.
 ARG TORCH=2.13.0
 COPY deploy/wheels wheels
-RUN /opt/vrbot/bin/pip install --find-links wheels "torch==${TORCH}"
+RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels "torch==${TORCH}"
 ARG EXTRAS=bert,postgres
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-RUN /opt/vrbot/bin/pip install --find-links wheels ".[${EXTRAS}]"
+RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels ".[${EXTRAS}]"
 
 FROM ${BASE} AS database
 ARG POSTGRESQL=15
@@ -52,8 +52,8 @@ RUN groupadd --gid 10001 desk \
     && apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3.11 tini \
     && rm -rf /var/lib/apt/lists/*
-COPY --from=build /opt/vrbot /opt/vrbot
-ENV PATH=/opt/vrbot/bin:/usr/local/bin:/usr/bin:/bin MPLCONFIGDIR=/tmp/matplotlib
+COPY --from=build /usr/local/lib/vrbot /usr/local/lib/vrbot
+ENV PATH=/usr/local/lib/vrbot/bin:/usr/local/bin:/usr/bin:/bin
 USER 10001:10001
 WORKDIR /var/lib/vrbot
 VOLUME ["/var/lib/vrbot", "/witness", "/backups"]

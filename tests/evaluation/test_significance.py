@@ -17,6 +17,7 @@ from vrbot.errors import UsageError
 from vrbot.evaluation.entities import EntitySets, macro_entity_scores, micro_entity_scores
 from vrbot.evaluation.overlap import bleu_2_score
 from vrbot.evaluation.pooling import PooledScore, mean_score
+from vrbot.evaluation.side_by_side import Candidate, compare_candidates
 from vrbot.evaluation.significance import (
     compare_systems,
     holm,
@@ -26,6 +27,7 @@ from vrbot.evaluation.significance import (
     summarise_seeds,
     unit_values,
 )
+from vrbot.evaluation.turns import ScoredTurn
 
 p_values = st.lists(st.floats(0, 1), max_size=8)
 
@@ -210,3 +212,12 @@ def test_a_comparison_of_no_metrics_is_refused_and_says_what_there_is() -> None:
     score = {"bleu_2": noise(6, 1)}
     with pytest.raises(UsageError, match="no metrics to compare: name at least one of bleu_2"):
         compare_systems(score, score, np.arange(6), generator(), [])
+
+
+def test_systems_with_no_metric_in_common_stand_side_by_side_untested() -> None:
+    turns = [ScoredTurn("a", number, "", "", (), ()) for number in range(3)]
+    applies, does_not = mean_score([1.0, 2.0, 3.0]), mean_score([])
+    candidates = [Candidate("one", turns, {"m": applies}), Candidate("two", turns, {"m": does_not})]
+    found = compare_candidates(candidates, ["m"], num_resamples=10)
+    assert found.contests[0].comparisons == ()
+    assert found.values["two"]["m"] is None

@@ -8,6 +8,7 @@ from typing import Any
 from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.errors import UsageError
 from vrbot.experiments.annotation_plan import annotation_plan
+from vrbot.experiments.category_leak_plan import category_leak_plan
 from vrbot.experiments.design import ALL_LABELS, Missing, Plan, Row
 from vrbot.experiments.selections import HeldOut, TrainShare
 from vrbot.training.description import LabelFractions
@@ -16,10 +17,6 @@ ABLATIONS = ("vrbot-no-state", "vrbot-no-action", "vrbot-no-graph", "vrbot-no-co
 WITHOUT_LABELS = ("seq2seq", "hred", "vhred", "ccm", "sedst", "postks", "transformer", "dual-flow")
 STATE, KEYWORDS, CATEGORY = "state", "keywords", "category"
 CHINESE = "a prepared corpus; the paper's are KaMed and MedDialog"
-NO_SWITCH = (
-    "the prior policy classifies the category itself and no model here can be told the labelled one in use; "
-    "`vrbot evaluate --references` shows the nearest thing, the oracle that is told the whole action"
-)
 
 
 def _own_settings(model: str) -> Mapping[str, Any]:
@@ -235,12 +232,6 @@ def _transfer() -> Plan:
     )
 
 
-def _category_leak() -> Plan:
-    title = "What it is worth to be told the labelled category in use"
-    needs = "a model with that switch"
-    return Plan("category-leak", title, "beyond the paper", (), needs, not_runnable=NO_SWITCH)
-
-
 def _all_models() -> Plan:
     rows = tuple(
         Row(name, name, ALL_LABELS, "ours" if name.startswith("vrbot") else "baseline", oracle=name == "vrbot")
@@ -283,7 +274,7 @@ _BUILDERS = (
     _learning_curve,
     _transfer,
     annotation_plan,
-    _category_leak,
+    category_leak_plan,
     _all_models,
     _smoke,
 )

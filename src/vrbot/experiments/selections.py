@@ -1,6 +1,7 @@
-"""Corpora cut from a corpus: a share of the training dialogues, or one without a department.
+"""Corpora made from a corpus: a share of the training dialogues, one without a department, one that tells categories.
 
-What is cut has the words, entities, graph and vocabulary of the whole, so that models and figures compare.
+What is cut has the words, entities, graph and vocabulary of the whole, so that models and figures compare. What tells
+categories has words more, and figures that compare with no honest ones.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from vrbot.dialogue.formats import write_sessions
 from vrbot.dialogue.preparation import PreparationSettings, prepare
 from vrbot.dialogue.session import Session
 from vrbot.errors import ConfigError, UsageError
+from vrbot.experiments.told_category import write_told_corpus
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,19 @@ class HeldOut:
         return "seen" if self.seen else "unseen"
 
 
-Part = Whole | TrainShare | HeldOut
+@dataclass(frozen=True)
+class ToldCategory:
+    """Every dialogue, but the patient's words give away the labelled category of the reply, at test too: a leak.
+
+    It is the authors' (`told_category`), there to be measured; a row with it is no result and compares with no other.
+    """
+
+    @property
+    def key(self) -> str:
+        return "told-category"
+
+
+Part = Whole | TrainShare | HeldOut | ToldCategory
 WHOLE = Whole()
 
 
@@ -72,16 +86,20 @@ def part_as_dict(part: Part) -> dict[str, object]:
 def cut_corpus(corpus: Corpus, part: Part, seed: int, folder: Path) -> Path:
     """The directory of the corpus that `part` asks for, made below `folder` where it is not there yet.
 
-    `seed` decides which dialogues a share keeps, so that several seeds also differ in their data.
+    `seed` decides which dialogues a share keeps, so that several seeds also differ in their data; the corpus that tells
+    categories keeps all and is the same for every seed.
     """
     if isinstance(part, Whole):
         return corpus.directory
-    out = folder / f"{part.key}-seed-{seed}"
+    out = folder / (part.key if isinstance(part, ToldCategory) else f"{part.key}-seed-{seed}")
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{out.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another job may be cutting the same corpus
         if not out.exists():
-            _write(corpus, _chosen(corpus, part, seed), out)
+            if isinstance(part, ToldCategory):
+                write_told_corpus(corpus, out)
+            else:
+                _write(corpus, _chosen(corpus, part, seed), out)
     return out
 
 

@@ -65,7 +65,8 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         words=build_heard_words(config, world, words) if assembly.pretrained else words,
         table=EntityTable(words, world.entity_words),
         categories=categories,
-        context_encoder=(build_history_encoder if assembly.pretrained else build_context_encoder)(config, world),
+        context_encoder=build_context_encoder(config, world),
+        policy_encoder=_policy_encoder(config, world, assembly),
         response_encoder=BidirectionalEncoder(size, hidden),
         state_reader=SpanReader(size, hidden),
         keyword_reader=SpanReader(size, hidden),
@@ -81,6 +82,15 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         dropout=network.dropout,
         objective=objective,
     )
+
+
+def _policy_encoder(config: Config, world: World, assembly: Assembly) -> nn.Module | None:
+    """None where the policy networks have the context read for them, or there are none."""
+    if not assembly.action:
+        return None
+    if assembly.pretrained and config.pretrained.history:
+        return build_history_encoder(config, world)
+    return build_context_encoder(config, world) if config.policy.reading == "own" else None
 
 
 def build_generator(config: Config, world: World, words: nn.Embedding) -> ResponseGenerator:

@@ -30,6 +30,7 @@ class Heard:
     context: Context
     mentions: Mentions
     table: Tensor  # [E+1, D]
+    by_policy: Context | None = None  # as the policy networks read it, if they read for themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,9 @@ class HeardResponse:
 class VRBot(nn.Module):
     """Patient state, physician action, reply; see `model.build` for its assemblies.
 
-    `words` gives the vectors of the words heard, [N, T] -> [N, T, D]. `none_offset` is added to log p(NONE) when the
-    prior policy decides; it is calibrated on validation data.
+    `words` gives the vectors of the words heard, [N, T] -> [N, T, D]. With a `policy_encoder` the policy networks read
+    the context for themselves, and the reply, which costs many times what its keywords cost, does not decide how.
+    `none_offset` is added to log p(NONE) when the prior policy decides; it is calibrated on validation data.
     """
 
     none_offset: Tensor
@@ -56,6 +58,7 @@ class VRBot(nn.Module):
         table: EntityTable,
         categories: nn.Embedding,
         context_encoder: nn.Module,
+        policy_encoder: nn.Module | None,
         response_encoder: BidirectionalEncoder,
         state_reader: SpanReader,
         keyword_reader: SpanReader,
@@ -73,7 +76,8 @@ class VRBot(nn.Module):
     ) -> None:
         super().__init__()
         self.words, self.table, self.categories = words, table, categories
-        self.context_encoder, self.response_encoder = context_encoder, response_encoder
+        self.context_encoder, self.policy_encoder = context_encoder, policy_encoder
+        self.response_encoder = response_encoder
         self.state_reader, self.keyword_reader = state_reader, keyword_reader
         self.prior_tracker, self.inference_tracker = prior_tracker, inference_tracker
         self.subgraph_encoder = subgraph_encoder
@@ -88,9 +92,11 @@ class VRBot(nn.Module):
 
     def hear(self, inputs: TurnInputs, layout: TurnLayout) -> Heard:
         """H_t, h^c_t and the entity mentions of every turn."""
-        context = self.context_encoder(self.dropout(self.words(inputs.context)), inputs, layout)
+        embedded = self.dropout(self.words(inputs.context))
+        context = self.context_encoder(embedded, inputs, layout)
         mentions = mentions_in(context, inputs.mention_entities, inputs.mention_positions)
-        return Heard(inputs.context, context, mentions, self.table())
+        by_policy = None if self.policy_encoder is None else self.policy_encoder(embedded, inputs, layout)
+        return Heard(inputs.context, context, mentions, self.table(), by_policy)
 
     def hear_response(self, targets: TurnTargets) -> HeardResponse:
         """h^R_t and the entities mentioned in the response: for the inference networks only."""
@@ -113,10 +119,11 @@ class VRBot(nn.Module):
     def policy_evidence(self, heard: Heard, state: Span, response: HeardResponse | None = None) -> PolicyEvidence:
         """What the policy networks reason from: with a response for the inference policy, with the graph otherwise."""
         read: Encoded = self.state_reader(state, heard.table)
+        context = heard.context if heard.by_policy is None else heard.by_policy
         if response is not None:
-            return PolicyEvidence(heard.context, read, heard.table, None, response.encoded, response.mentions)
+            return PolicyEvidence(context, read, heard.table, None, response.encoded, response.mentions)
         graphs = None if self.subgraph_encoder is None else self.subgraph_encoder(state)
-        return PolicyEvidence(heard.context, read, heard.table, graphs)
+        return PolicyEvidence(context, read, heard.table, graphs)
 
     def conditions(self, heard: Heard, state: Span, action: Action) -> Conditions:
         """What the reply is written from."""

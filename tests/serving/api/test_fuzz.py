@@ -78,7 +78,8 @@ def world() -> Any:
 def operations(world: World) -> dict[tuple[str, str], Any]:
     """Every route of the document by method and path."""
     schema = schemathesis.openapi.from_dict(world.app.openapi())
-    found = [result.ok() for result in schema.get_all_operations()]
+    results: Any = schema.get_all_operations()
+    found = [result.ok() for result in results]
     return {(operation.method.upper(), operation.path): operation for operation in found}
 
 
