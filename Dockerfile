@@ -3,25 +3,6 @@
 
 ARG BASE=debian:bookworm-slim
 
-FROM ${BASE} AS build
-# What pip reads by itself, for who has an index of their own; this stage is no part of an image.
-ARG PIP_INDEX_URL
-ARG PIP_EXTRA_INDEX_URL
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-RUN apt-get update \
-    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates python3.11-venv \
-    && rm -rf /var/lib/apt/lists/* \
-    && python3.11 -m venv /usr/local/lib/vrbot
-WORKDIR /source
-# torch comes first and alone, so that a change of ours does not fetch it again; deploy/wheels may hold a wheel of it.
-ARG TORCH=2.13.0
-COPY deploy/wheels wheels
-RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels "torch==${TORCH}"
-ARG EXTRAS=bert,postgres
-COPY pyproject.toml README.md LICENSE ./
-COPY src src
-RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels ".[${EXTRAS}]"
-
 FROM ${BASE} AS database
 ARG POSTGRESQL=15
 # Whoever is desk (10001) in the application is desk here: the socket tells who comes, and no password is needed.
@@ -44,6 +25,25 @@ STOPSIGNAL SIGINT
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
     CMD ["pg_isready", "--quiet", "--host=/run/postgresql", "--username=desk", "--dbname=desk"]
 ENTRYPOINT ["sh", "/usr/local/share/vrbot/database.sh"]
+
+FROM ${BASE} AS build
+# What pip reads by itself, for who has an index of their own; this stage is no part of an image.
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates python3.11-venv \
+    && rm -rf /var/lib/apt/lists/* \
+    && python3.11 -m venv /usr/local/lib/vrbot
+WORKDIR /source
+# torch comes first and alone, so that a change of ours does not fetch it again; deploy/wheels may hold a wheel of it.
+ARG TORCH=2.13.0
+COPY deploy/wheels wheels
+RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels "torch==${TORCH}"
+ARG EXTRAS=bert,postgres
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels ".[${EXTRAS}]"
 
 FROM ${BASE} AS application
 RUN groupadd --gid 10001 desk \

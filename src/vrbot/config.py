@@ -187,13 +187,13 @@ class TransformerSettings(_Settings):
 class PretrainedSettings(_Settings):
     """The encoder of `vrbot-bert` and `hred-bert`; what layers that do not learn make of a text is kept in memory.
 
-    Its words are features of the last `layers`, frozen or not. Beside them it reads the last `history` sub-tokens of
-    the dialogue (0: none) with its `learning_layers` learning.
+    Words get features of the last `layers` (0: none), frozen or not. Beside them the last `history` sub-tokens of the
+    dialogue (0: none) are read with the `learning_layers` learning.
     """
 
     directory: Folder | None = None
     freeze: bool = True
-    layers: int = Field(3, ge=1)
+    layers: int = Field(3, ge=0)
     history: int = Field(112, ge=0)
     learning_layers: int = Field(2, ge=1)
     learning_rate_factor: float = Field(0.05, gt=0)

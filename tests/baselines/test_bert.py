@@ -259,3 +259,16 @@ def test_principal_parts_keep_distances_when_there_is_room_and_the_most_spread_w
     spread = principal_parts(vectors, 2).var(dim=0)
     assert spread.tolist() == sorted(spread.tolist(), reverse=True)
     torch.testing.assert_close(spread, torch.linalg.eigvalsh(vectors.T.cov()).flip(0)[:2], atol=1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_either_way_of_reading_with_the_encoder_can_be_left_out(corpus: Corpus, name: str) -> None:
+    def parameters(**changes: int) -> set[str]:
+        config = settings().with_settings({f"pretrained.{field}": value for field, value in changes.items()})
+        return set(dict(build_model(name, config, corpus).named_parameters()))
+
+    every, without_words, without_history = parameters(), parameters(layers=0), parameters(history=0)
+    assert any(".reader." in one for one in every - without_words)
+    assert any(".history." in one for one in every - without_history)
+    assert not any(".reader." in one for one in without_words)
+    assert not any(".history." in one for one in without_history)

@@ -1,4 +1,4 @@
-"""The corpus that tells categories differs from its source in what the patient says only, and its plan says what it is."""
+"""The corpus that tells categories differs in what the patient says only, and its plan says what its rows are."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_the_same_source_gives_the_same_bytes(source: Corpus, told: Corpus, tmp_
 
 def test_a_corpus_without_categories_is_refused_with_what_it_needs(clinic: Path, tmp_path: Path) -> None:
     corpus = prepared(tmp_path, [Session("a", (spoken(None),))], clinic)
-    with pytest.raises(UsageError, match="the train dialogues of .* have no category labels, so there is none to be"):
+    with pytest.raises(UsageError, match=r"the train dialogues of .* have no category labels, so there is none to be"):
         cut_corpus(corpus, ToldCategory(), 1, tmp_path / "cut")
     assert not (tmp_path / "cut" / "told-category").exists()
     with pytest.raises(UsageError, match="has no category labels: plan category-leak needs a prepared corpus with"):

@@ -34,7 +34,7 @@ class EntityPredictor(nn.Module):
 
     def __init__(
         self,
-        words: ContextualWords,
+        words: ContextualWords | nn.Embedding,
         encoder: HierarchicalEncoder,
         history: nn.Module,
         sizes: tuple[int, int],

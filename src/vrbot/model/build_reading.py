@@ -27,9 +27,11 @@ def build_words(config: Config, world: World) -> nn.Embedding:
     return words
 
 
-def build_heard_words(config: Config, world: World, words: nn.Embedding) -> ContextualWords:
-    """Vectors of words in their context: their own and those of the pretrained encoder."""
+def build_heard_words(config: Config, world: World, words: nn.Embedding) -> ContextualWords | nn.Embedding:
+    """Vectors of words in their context: their own and those of the pretrained encoder, if any layers are asked for."""
     settings = config.pretrained
+    if not settings.layers:
+        return words
     reader = open_reader(
         _encoder_folder(config),
         world.words,
