@@ -128,13 +128,13 @@ def start(args: argparse.Namespace, database: str, folder: Path) -> tuple[subpro
         command += ["--corpus", str(args.corpus.resolve())]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    address = ""
+    address = line = ""
     for line in process.stderr:
         if " on http" in line:
             address = line.split(" on ")[1].split(" ")[0]
             break
     if not address:
-        raise SystemExit(f"the server did not start (exit code {process.wait()})")
+        raise SystemExit(f"the server did not start (exit code {process.wait()}): {line.strip()}")
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         try:
@@ -142,6 +142,8 @@ def start(args: argparse.Namespace, database: str, folder: Path) -> tuple[subpro
                 return process, address
         except httpx.TransportError:
             time.sleep(0.5)
+        if process.poll() is not None:
+            raise SystemExit(f"the server ended (exit code {process.returncode})")
     raise SystemExit("the server was not ready in time")
 
 

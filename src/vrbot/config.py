@@ -45,14 +45,10 @@ class TrackerSettings(_Settings):
 
 
 class PolicySettings(_Settings):
-    """The action and the graph; `form` says whether keywords are a span (the paper's) or a set.
-
-    With a `reading` of their `own` the policy networks have a context encoder to themselves; the paper's is shared.
-    """
+    """The action and the graph; `form` says whether keywords are a span (the paper's) or a set."""
 
     length: int = Field(5, ge=1)
     form: Literal["span", "set"] = "set"
-    reading: Literal["own", "shared"] = "own"
     hops: int = Field(2, ge=1, le=8)
     subgraph_limit: int = Field(40, ge=1)
     graph_size: int = Field(64, ge=1)
@@ -282,7 +278,6 @@ def paper() -> Config:
             graph_size=128,
             graph_score="linear",
             form="span",
-            reading="shared",
             posterior="free",
             order="learned",
         ),

@@ -242,7 +242,7 @@ def test_systemd_finds_no_fault_in_the_unit_and_little_that_it_could_reach(tmp_p
     )
     verified = subprocess.run([program, "verify", here], capture_output=True, text=True, check=False)
     assert (verified.returncode, verified.stderr) == (0, "")
-    judge = [program, "security", "--offline=true", f"--threshold={MOST_EXPOSED}", here]
+    judge: list[str | Path] = [program, "security", "--offline=true", f"--threshold={MOST_EXPOSED}", here]
     judged = subprocess.run(judge, capture_output=True, text=True, check=False)
     assert judged.returncode == 0, judged.stdout[-200:]
 
@@ -251,7 +251,7 @@ def test_docker_reads_the_compose_file_as_we_do() -> None:
     docker = find_program("docker")
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
         pytest.skip("docker compose is not on this machine")
-    command = [docker, "compose", "--file", COMPOSE, "config", "--format", "json"]
+    command: list[str | Path] = [docker, "compose", "--file", COMPOSE, "config", "--format", "json"]
     environment = {"PATH": "/usr/bin:/bin", "VRBOT_MODEL": "first"}
     read = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     application = json.loads(read.stdout)["services"]["application"]

@@ -197,7 +197,7 @@ def test_the_plan_has_each_model_honest_and_told_without_labels_and_says_what_to
 
 @pytest.fixture(scope="module")
 def finished(clinic: Path, tmp_path_factory: pytest.TempPathFactory) -> ExperimentFolder:
-    """The plan, finished on the tiny clinic; tests read it only."""
+    """The plan with its one seed, finished on the tiny clinic; tests read it, or add runs of another seed."""
     folder = begin(tmp_path_factory.mktemp("leak") / "out", TINY, [clinic])
     before = hashes(clinic)
     outcome = run_experiment(folder, jobs_of(TINY, folder.setup()), launch=TinyAtOnce, pause=0)

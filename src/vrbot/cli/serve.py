@@ -62,8 +62,8 @@ def serve(
     listening = bound(host, port)
     plan = replace(plan, settings=replace(settings, secret=kept_secret(secret)))
     plan = with_setup_code(plan, lambda code: note(f"no account yet: make the first with this code: {code}"))
-    note(f"serving {run} on http://{_shown(host)}:{listening.getsockname()[1]} (Ctrl-C ends it)")
-    serve_plan(plan, listening)
+    where = f"http://{_shown(host)}:{listening.getsockname()[1]}"
+    serve_plan(plan, listening, told=lambda: note(f"serving {run} on {where} (Ctrl-C ends it)"))
 
 
 def _shown(host: str) -> str:

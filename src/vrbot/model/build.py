@@ -85,12 +85,10 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
 
 
 def _policy_encoder(config: Config, world: World, assembly: Assembly) -> nn.Module | None:
-    """None where the policy networks have the context read for them, or there are none."""
-    if not assembly.action:
+    """What the policy networks read with, where that is not what all others do: the reader of the whole history."""
+    if not (assembly.action and assembly.pretrained and config.pretrained.history):
         return None
-    if assembly.pretrained and config.pretrained.history:
-        return build_history_encoder(config, world)
-    return build_context_encoder(config, world) if config.policy.reading == "own" else None
+    return build_history_encoder(config, world)
 
 
 def build_generator(config: Config, world: World, words: nn.Embedding) -> ResponseGenerator:

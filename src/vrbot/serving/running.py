@@ -145,14 +145,23 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(plan: Plan, listening: socket.socket, make: Callable[[Plan], FastAPI] = open_app) -> None:
-    """Serves until a signal ends it; what is under way is finished first. `make` is called in each process."""
+def serve(
+    plan: Plan,
+    listening: socket.socket,
+    make: Callable[[Plan], FastAPI] = open_app,
+    told: Callable[[], None] = lambda: None,
+) -> None:
+    """Serves until a signal ends it; what is under way is finished first.
+
+    `make` is called in each process; `told` once nothing that can be seen beforehand stands in the way.
+    """
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    alone = make(plan) if plan.workers == 1 else None
     config = uvicorn.Config(
-        partial(make, plan),
-        factory=True,
+        alone or partial(make, plan),
+        factory=alone is None,
         workers=plan.workers,
         log_config=None,
         access_log=False,  # an address may hold a patient's link; the app logs routes
@@ -163,7 +172,8 @@ def serve(plan: Plan, listening: socket.socket, make: Callable[[Plan], FastAPI] 
         lifespan="on",
     )
     signal.signal(signal.SIGTERM, _nothing_more)  # what uvicorn raises again once it has shut down in good order
-    if plan.workers == 1:
+    told()
+    if alone is not None:
         uvicorn.Server(config).run(sockets=[listening])
     else:
         Multiprocess(config, sockets=[listening]).run()
