@@ -23,7 +23,7 @@ VOLUME ["/var/lib/postgresql", "/run/postgresql"]
 # Connections are ended and all is written down; the usual signal would wait until everybody has gone.
 STOPSIGNAL SIGINT
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-    CMD ["pg_isready", "--quiet", "--host=/run/postgresql", "--username=desk", "--dbname=desk"]
+    CMD ["pg_isready", "--quiet", "--host=/run/postgresql", "--username=postgres", "--dbname=desk"]
 ENTRYPOINT ["sh", "/usr/local/share/vrbot/database.sh"]
 
 FROM ${BASE} AS build

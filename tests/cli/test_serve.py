@@ -71,7 +71,9 @@ def test_a_run_is_served_from_set_up_to_sign_off_and_ends_in_good_order(run: Pat
     try:
         assert process.stderr is not None
         code = process.stderr.readline().rsplit(" ", 1)[1].strip()
-        address = process.stderr.readline().split(" on ")[1].split(" ")[0]
+        line = process.stderr.readline()
+        assert " on http" in line, line
+        address = line.split(" on ")[1].split(" ")[0]
         with httpx.Client(base_url=address, timeout=60) as client:
             wait_for(lambda: _status(client, "/livez") == 200)
             wait_for(lambda: _status(client, "/readyz") == 200)
