@@ -46,6 +46,7 @@ PROPOSED = ProposedSession(
     ("keywords",),
 )
 
+ACTIVE = ("--order", "active")
 ACCEPT = ("--accept", "0", "--proposals")
 
 
@@ -211,7 +212,8 @@ def test_from_a_run_to_a_corpus_with_the_annotators_labels(run: Path, corpus: Co
     prepare(tmp_path / "chats", tmp_path / "bare", PreparationSettings(format="canonical", like=corpus.directory))
     proposed, tasks, out = tmp_path / "proposed.jsonl", tmp_path / "tasks.json", tmp_path / "labelled"
     done = runner.invoke(
-        annotate, ["propose", str(run), "--corpus", str(tmp_path / "bare"), "--out", str(proposed), "--first", "3"]
+        annotate,
+        ["propose", str(run), "--corpus", str(tmp_path / "bare"), "--out", str(proposed), "--first", "3", *ACTIVE],
     )
     assert done.exit_code == 0, done.output
     assert "copied" in done.output

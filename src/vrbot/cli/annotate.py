@@ -54,10 +54,10 @@ def propose(
     corpus: Annotated[Path | None, typer.Option(help="The dialogues [the run's own corpus].")] = None,
     split: Annotated[str, typer.Option(help="Which split.")] = "train",
     first: Annotated[int | None, typer.Option(min=1, help="Only so many dialogues [all].")] = None,
-    order: Annotated[Order, typer.Option(help="Which dialogues come first.")] = Order.ACTIVE,
+    order: Annotated[Order, typer.Option(help="Which dialogues come first.")] = Order.RANDOM,
     seed: Annotated[int, typer.Option(min=0, help="Of the order.")] = 1,
 ) -> None:
-    """Propose states and actions for the turns that lack them, the most useful dialogues first.
+    """Propose states and actions for the turns that lack them, dialogue by dialogue in the order asked for.
 
     The inference networks read the physician's answer. A dialogue whose turns all have their labels is left out.
 
