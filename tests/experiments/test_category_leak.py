@@ -229,6 +229,9 @@ def test_every_table_says_that_told_rows_are_no_result_and_tests_them_against_no
     for table in report.tables:
         assert "not comparable to honest ones and no result of ours" in table.title
         assert not any(note.startswith("Not comparable: ") for note in table.notes)
+    shown = [row for name in ("replies", "latents", "meddg") for row in corpus.tables[name].rows]
+    assert any(cell.best for row in shown for cell in row)
+    assert not any(cell.best for row in shown if row[0].value in TOLD_ROWS for cell in row)
     assert {match.system for match in corpus.matches} == {"vrbot"}
     assert not {match.opponent for match in corpus.matches} & set(TOLD_ROWS)
     assert report.open_ends == []

@@ -12,6 +12,7 @@ from vrbot.evaluation.side_by_side import SIGNIFICANT
 from vrbot.evaluation.tables import Cell, Table
 from vrbot.experiments.contests import Match
 from vrbot.experiments.results import SystemRuns
+from vrbot.experiments.selections import ToldCategory
 
 REPLY_COLUMNS: Mapping[str, str] = {**VRBOT_COLUMNS, "micro_f1_without_most_frequent": "mi-F1 w/o most frequent"}
 LATENT_COLUMNS: Mapping[str, str] = {
@@ -104,11 +105,17 @@ def cost_table(content: Tabulated) -> Table:
 
 def best_mean(systems: Sequence[SystemRuns], metric: str, protocol: str = "vrbot") -> float | None:
     """The best mean of at least two systems; what is no system, or not ours to claim, does not count."""
-    summaries = [one.summary(metric, protocol) for one in systems if one.role not in NOT_IN_BOLD]
+    summaries = [one.summary(metric, protocol) for one in systems if may_be_bold(one)]
     means = [summary.mean for summary in summaries if summary is not None]
     if len(means) < 2:
         return None
     return min(means) if metric in LOWER_IS_BETTER else max(means)
+
+
+def may_be_bold(one: SystemRuns) -> bool:
+    """Not what is no system, not ours to claim, or told the category of the reply it is to give."""
+    told = one.row is not None and isinstance(one.row.part, ToldCategory)
+    return one.role not in NOT_IN_BOLD and not told
 
 
 def runs_of(one: SystemRuns) -> str:
@@ -120,7 +127,7 @@ def _cell(one: SystemRuns, metric: str, protocol: str, best: float | None, marke
     summary = one.summary(metric, protocol)
     if summary is None:
         return Cell(None)
-    is_best = one.role not in NOT_IN_BOLD and summary.mean == best
+    is_best = may_be_bold(one) and summary.mean == best
     return Cell(summary.mean, summary.low, summary.high, is_best, marker)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -97,28 +96,45 @@ def test_a_full_queue_sends_away_at_once_and_loses_nobody_who_was_let_in(store: 
     assert all(each.retry_after >= 1 for each in refused)
 
 
-def test_a_deadline_is_kept_and_the_next_is_answered(store: Store) -> None:
+def test_a_deadline_is_kept_and_what_came_too_late_is_there_for_who_asks_again(store: Store) -> None:
     model = Batching()
     desk = desk_of(store, model)
 
-    async def ask() -> Draft:
+    async def ask() -> list[Draft]:
         drafter = Drafter(desk, settings_of(draft_seconds=0.3))
-        (slow, quick) = turns(desk, ["slow", "quick"])
+        (slow,) = turns(desk, ["slow"])
         model.may.clear()
-        began = time.monotonic()
-        with pytest.raises(LateError, match="no draft within"):
-            await drafter.draft(ANN, slow)
-        assert time.monotonic() - began < 20
+        for _ in range(3):  # a retry joins what is under way
+            with pytest.raises(LateError, match="no draft within"):
+                await drafter.draft(ANN, slow)
+            assert drafter.under_way == 1
         model.may.set()
-        await asyncio.sleep(0.1)
-        for _ in range(50):
-            try:
-                found = await drafter.draft(ANN, quick)
-                break
-            except LateError:  # a slow machine
-                continue
-        assert drafter.under_way == 0
+        while drafter.under_way:
+            await asyncio.sleep(0.01)
+        again = Drafter(desk, settings_of())
+        found = [await again.draft(ANN, slow), desk.drafting.draft(ANN, slow)]
         await drafter.stop()
+        await again.stop()
         return found
 
-    assert asyncio.run(ask()).text == "You say: quick"
+    found = asyncio.run(ask())
+    assert found[0] == found[1]
+    assert found[0].text == "You say: slow"
+    assert model.calls == 1
+
+
+def test_what_two_ask_for_at_once_is_made_once(store: Store) -> None:
+    model = Batching()
+    desk = desk_of(store, model)
+
+    async def ask() -> list[Draft]:
+        drafter = Drafter(desk, settings_of())
+        (turn,) = turns(desk, ["both"])
+        found = await asyncio.gather(*(drafter.draft(ANN, turn) for _ in range(5)))
+        replies = await asyncio.gather(*(drafter.reply([("both", "")]) for _ in range(5)))
+        assert len({str(reply) for reply in replies}) == 1
+        await drafter.stop()
+        return list(found)
+
+    assert len({draft.id for draft in asyncio.run(ask())}) == 1
+    assert model.calls == 2

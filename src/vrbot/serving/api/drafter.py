@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -33,6 +32,8 @@ class Drafter:
     """Whoever wants a draft awaits it here, over HTTP or in the console; all in one event loop.
 
     The model has one thread. What has come while it was at work is its next batch: nobody waits for a batch to fill.
+    What was begun is finished even if whoever asked has given up: who asks again finds it done, or joins in. So a slow
+    model answers as many as it can, and never the same twice.
     """
 
     def __init__(self, desk: Desk, settings: AppSettings, meters: Meters | None = None) -> None:
@@ -41,12 +42,12 @@ class Drafter:
         self._storing = ThreadPoolExecutor(settings.threads, thread_name_prefix="drafts")
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
-        self._under_way = 0
+        self._wishes: dict[Hashable, asyncio.Task[Any]] = {}
 
     @property
     def under_way(self) -> int:
-        """How many are waiting for an answer."""
-        return self._under_way
+        """How many answers are being made."""
+        return len(self._wishes)
 
     async def draft(self, actor: Actor, turn: str, change: Mapping[str, Any] | None = None) -> Draft:
         """As `Drafting.draft`; BusyError if too many wait already, LateError if it takes too long."""
@@ -60,7 +61,7 @@ class Drafter:
             self._meters.drafts.labels("failed" if proposal.failure else "made").inc()
             return await self.in_thread(lambda: drafting.keep(asked, proposal))
 
-        return await self._in_time(make)
+        return await self._in_time((actor, turn, repr(change)), make)
 
     async def reply(self, conversation: Conversation) -> Mapping[str, Any]:
         """As `Drafting.reply_to`, in turn with all others."""
@@ -68,33 +69,40 @@ class Drafter:
         async def make() -> Mapping[str, Any]:
             return cast("Mapping[str, Any]", await self._by_model(lambda: self._desk.drafting.reply_to(conversation)))
 
-        return await self._in_time(make)
+        return await self._in_time(tuple(tuple(turn) for turn in conversation), make)
 
     async def stop(self) -> None:
-        """Ends the threads; whoever still waits is told it is too late."""
+        """Ends the threads; whoever still waits is told nothing more."""
+        unfinished: list[asyncio.Task[Any]] = list(self._wishes.values())
         if self._worker is not None:
-            self._worker.cancel()
-            with suppress(asyncio.CancelledError, RuntimeError):
-                await self._worker
-        while not self._queue.empty():
-            self._queue.get_nowait().answer.cancel()
+            unfinished.append(self._worker)
+        for task in unfinished:
+            task.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
         self._model.shutdown(wait=False, cancel_futures=True)
         self._storing.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_time(self, make: Callable[[], Awaitable[T]]) -> T:
-        if self._under_way >= self._settings.queue_length:
-            self._meters.refused.inc()
-            raise BusyError(f"{self._under_way} drafts are waited for already: try again in a second", retry_after=1)
-        self._under_way += 1
-        self._meters.waiting.set(self._under_way)
+    async def _in_time(self, wish: Hashable, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        task: asyncio.Task[T] | None = self._wishes.get(wish)
+        if task is None:
+            if self.under_way >= self._settings.queue_length:
+                self._meters.refused.inc()
+                raise BusyError(f"{self.under_way} drafts are being made already: try again in a second", retry_after=1)
+            task = asyncio.get_running_loop().create_task(make())
+            self._wishes[wish] = task
+            self._meters.waiting.set(self.under_way)
+            task.add_done_callback(lambda done: self._fulfilled(wish, done))
         try:
             async with asyncio.timeout(self._settings.draft_seconds):
-                return await make()
+                return await asyncio.shield(task)
         except TimeoutError:
-            raise LateError(f"no draft within {self._settings.draft_seconds:g} seconds: try again") from None
-        finally:
-            self._under_way -= 1
-            self._meters.waiting.set(self._under_way)
+            raise LateError(f"no draft within {self._settings.draft_seconds:g} seconds: ask again for it") from None
+
+    def _fulfilled(self, wish: Hashable, task: asyncio.Task[Any]) -> None:
+        self._wishes.pop(wish, None)
+        self._meters.waiting.set(self.under_way)
+        if not task.cancelled():
+            task.exception()  # nobody may be left to hear of it
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Something that waits for the database, out of the event loop's way."""
@@ -112,13 +120,10 @@ class Drafter:
             jobs = [await self._queue.get()]
             while len(jobs) < self._settings.batch_size and not self._queue.empty():
                 jobs.append(self._queue.get_nowait())
-            wanted = [job for job in jobs if not job.answer.done()]  # the others gave up waiting
-            if not wanted:
-                continue
-            self._meters.batch.observe(len(wanted))
-            answers = await asyncio.get_running_loop().run_in_executor(self._model, self._answers, wanted)
-            for job, answer in zip(wanted, answers, strict=True):
-                if job.answer.done():
+            self._meters.batch.observe(len(jobs))
+            answers = await asyncio.get_running_loop().run_in_executor(self._model, self._answers, jobs)
+            for job, answer in zip(jobs, answers, strict=True):
+                if job.answer.done():  # the server is stopping
                     continue
                 if isinstance(answer, Exception):
                     job.answer.set_exception(answer)
