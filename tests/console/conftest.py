@@ -15,7 +15,7 @@ PATIENCE = 20_000
 OpenPage = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # while it is open, its thread cannot run an event loop of anybody else's
 def browser() -> Iterator[Browser]:
     """Debian's chromium."""
     program = needs_program("chromium")
@@ -26,7 +26,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("console")) as running:
         yield running

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import secrets
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from vrbot.serving.service import Desk
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-HEALTH_SECONDS = 120
+HEALTH_SECONDS = 30
 SHORTEST_SECRET = 32
 
 
@@ -160,7 +162,7 @@ def serve(
 
     alone = make(plan) if plan.workers == 1 else None
     config = uvicorn.Config(
-        alone or partial(make, plan),
+        alone or partial(_in_worker, make, plan),
         factory=alone is None,
         workers=plan.workers,
         log_config=None,
@@ -177,6 +179,19 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
     else:
         Multiprocess(config, sockets=[listening]).run()
+
+
+def _in_worker(make: Callable[[Plan], FastAPI], plan: Plan) -> FastAPI:
+    """The app of one of several processes, which shuts down in good order when the one that started it is gone."""
+    parent = multiprocessing.parent_process()
+
+    def outlive_nobody() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=outlive_nobody, name="parent", daemon=True).start()
+    return make(plan)
 
 
 def _nothing_more(number: int, frame: Any) -> None:

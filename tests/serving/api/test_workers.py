@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from tests.serving.api.served import V1, wait_for
 from tests.serving.api.workers import Workers, running
@@ -134,3 +135,11 @@ def test_one_of_two_workers_killed_loses_no_turn_that_was_acknowledged(postgres:
                     assert stored[name].to_json() == content
     assert verify(store).good
     store.close()
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
+    with running(str(tmp_path / "desk.sqlite"), workers=2) as workers:
+        wait_for(lambda: len(workers.children()) == 2)
+        children = [psutil.Process(child) for child in workers.children()]
+        workers.process.kill()
+        wait_for(lambda: not any(child.is_running() for child in children))
