@@ -39,6 +39,15 @@ from vrbot.serving.api.settings import AppSettings
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 IMAGES = ("application", "database")
 MOST_EXPOSED = 20  # of 100, as `systemd-analyze security --threshold` counts
+BARRIERS = {
+    "NoNewPrivileges": "yes",
+    "ProtectSystem": "strict",
+    "ProtectHome": "yes",
+    "CapabilityBoundingSet": "",
+    "IPAddressDeny": "any",
+    "IPAddressAllow": "localhost",
+    "UMask": "0077",
+}
 LEAST_PATIENCE = int(AppSettings().drain_seconds) + 1
 SECRET = re.compile(r"(?i)(?:password|passwd|secret|token|api_?key)\w*[ \t]*[=:][ \t]*[^\s$<{]|://[^\s/@:]+:[^\s@]+@")
 ELSEWHERE = re.compile(r"(?i)\b(?!example\.)[\w-]+(?:\.[\w-]+)*\.(?:com|io|org|net|dev|cn)\b(?!\w)")
@@ -230,6 +239,12 @@ def test_the_page_shows_how_to_back_up_restore_and_verify() -> None:
 
 def test_the_script_of_the_database_is_one_a_shell_can_read() -> None:
     assert subprocess.run(["sh", "-n", DATABASE], check=False).returncode == 0
+
+
+def test_the_unit_writes_to_its_own_folder_only_and_reaches_this_machine_only() -> None:
+    service = dict(unit()["Service"])
+    assert {name: service.get(name) for name in BARRIERS} == BARRIERS
+    assert "ReadWritePaths" not in service
 
 
 def test_systemd_finds_no_fault_in_the_unit_and_little_that_it_could_reach(tmp_path: Path) -> None:
