@@ -68,7 +68,7 @@ class ObjectiveSettings(_Settings):
     free_bits_state: float = Field(0.0, ge=0)
     free_bits_action: float = Field(0.0, ge=0)
     stop_gradient_on_q: bool = False
-    state_bound_weight: float = Field(0.3, ge=0)
+    state_bound_weight: float = Field(1.0, ge=0)
     action_bound_weight: float = Field(1.0, ge=0)
     supervised_weight: float = Field(1.0, ge=0)
     keyword_weight: float = Field(4.0, ge=0)
@@ -91,7 +91,7 @@ class TrainingSettings(_Settings):
     weight_decay: float = Field(0.0, ge=0)
     gradient_clip: float = Field(5.0, gt=0)
     average_decay: float = Field(0.995, ge=0, lt=1)
-    max_epochs: int = Field(6, ge=1)
+    max_epochs: int = Field(4, ge=1)
     stage_one_epochs: float = Field(0.0, ge=0)
     validate_every_epochs: float = Field(1.0, gt=0)
     patience: int = Field(3, ge=1)
@@ -101,15 +101,21 @@ class TrainingSettings(_Settings):
 class DecodingSettings(_Settings):
     """How replies are searched for; the last two count for systems with VRBot's generator.
 
+    Without a `length_penalty` each system gets its own when it has been trained, chosen on validation data by one rule.
     `keyword_bonus` (nats) prefers keywords not yet named; with `precision` int8 the words' scores are rounded first and
     the best of them computed again.
     """
 
     beam: int = Field(5, ge=1)
-    length_penalty: float = Field(1.3, ge=0)
+    length_penalty: float | None = Field(None, ge=0)
     max_length: int = Field(50, ge=1)
-    keyword_bonus: float = Field(3.0, ge=0)
+    keyword_bonus: float = Field(4.5, ge=0)
     precision: Literal["float32", "int8"] = "float32"
+
+    @property
+    def length_exponent(self) -> float:
+        """The length penalty; 1 (scores per word) for a system that has none of its own yet."""
+        return 1.0 if self.length_penalty is None else self.length_penalty
 
 
 class FactSettings(_Settings):
@@ -286,7 +292,6 @@ def paper() -> Config:
             temperature_end=0.1,
             temperature_steps=30_000,
             straight_through=False,
-            state_bound_weight=1.0,
             split_reconstruction=False,
             categories_by_form=False,
             keyword_weight=1.0,

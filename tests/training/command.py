@@ -6,13 +6,15 @@ import sys
 import time
 from typing import Any
 
+import torch
+
 from tests.training.fake import FakeModel, build_fake, fake_validation
 from vrbot.cli import train
 from vrbot.cli.main import run
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 
-__all__ = ["build", "fake_validation"]
+__all__ = ["build", "fake_choice", "fake_validation"]
 
 
 class SlowModel(FakeModel):
@@ -29,8 +31,13 @@ def build(name: str, config: Config, corpus: Corpus) -> FakeModel:
     return build_fake(name, config, corpus)
 
 
+def fake_choice(model: torch.nn.Module, corpus: Corpus, config: Config) -> dict[str, float]:
+    return {"length_penalty": 0.4}
+
+
 def use_fake() -> None:
     train.MODELS, train.VALIDATION = f"{__name__}:build", f"{__name__}:fake_validation"
+    train.CHOICE, train.MEASURE = f"{__name__}:fake_choice", "micro_f1"
 
 
 if __name__ == "__main__":

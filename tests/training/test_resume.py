@@ -19,7 +19,7 @@ from tests.training.test_sealed import faults
 from vrbot.errors import IntegrityError, UsageError, VRBotError
 from vrbot.model.weights import tensors_from_bytes
 from vrbot.sealed import read_sealed
-from vrbot.training.checkpoints import RunFolder
+from vrbot.training.checkpoints import CHOICES, RunFolder
 from vrbot.training.description import RunPlan, plan_differences
 from vrbot.training.runs import Parts, load_trained, open_run, train_run
 
@@ -251,3 +251,32 @@ def test_the_best_model_has_the_averaged_weights_and_the_calibration_it_was_judg
     average = tensors_from_bytes(state["average.safetensors"])
     assert not torch.equal(own["hidden.weight"], average["hidden.weight"])
     assert not model.training
+
+
+def test_what_is_left_to_choose_is_chosen_once_for_the_best_model_by_whoever_finishes_the_run(
+    train: Train, tmp_path: Path
+) -> None:
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def choose(model: torch.nn.Module, *_: Any) -> dict[str, float]:
+        seen.append({name: value.clone() for name, value in model.state_dict().items()})
+        return {"length_penalty": 0.4}
+
+    def die(*_: Any) -> dict[str, float]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", parts=replace(PARTS, choose=die))
+    best = RunFolder(tmp_path / "run").best
+    before = read_sealed(best)
+    assert CHOICES not in json.loads(before["scores.json"])
+    for _ in range(2):
+        status = train(tmp_path / "run", parts=replace(PARTS, choose=choose), resume=True).status
+        assert status == "already finished"
+    after = read_sealed(best)
+    assert json.loads(after["scores.json"]) == {**json.loads(before["scores.json"]), CHOICES: {"length_penalty": 0.4}}
+    assert after["model.safetensors"] == before["model.safetensors"]
+    [weights] = seen
+    assert all(
+        torch.equal(weights[name], value) for name, value in tensors_from_bytes(after["model.safetensors"]).items()
+    )

@@ -27,6 +27,8 @@ OPTIONS = ["--state-labels", "0.5", "--action-labels", "0.5", "--seed", "3", "--
 def _fake_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train_command, "MODELS", "tests.training.command:build")
     monkeypatch.setattr(train_command, "VALIDATION", "tests.training.command:fake_validation")
+    monkeypatch.setattr(train_command, "CHOICE", "tests.training.command:fake_choice")
+    monkeypatch.setattr(train_command, "MEASURE", "micro_f1")
 
 
 @pytest.fixture(scope="module")

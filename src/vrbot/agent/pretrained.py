@@ -42,7 +42,7 @@ CONFIG, FACTS, WEIGHTS, WORLD, CARD, SEGMENTER, ENCODER = (
     "segmenter",
     "encoder",
 )
-RUN, BEST, SCORES = "run.json", "best", "scores.json"
+RUN, BEST, SCORES, CHOICES = "run.json", "best", "scores.json", "choices"
 SCHEMA_VERSION = 1
 
 
@@ -176,6 +176,7 @@ def _load_run(directory: Path, corpus_path: Path | None) -> Pretrained:
     best = read_sealed(directory / BEST)
     run, judged = json.loads(described[RUN]), json.loads(best[SCORES])
     config = Config.parse(yaml.safe_load(described[CONFIG]))
+    config = config.with_settings({f"decoding.{name}": value for name, value in judged.get(CHOICES, {}).items()})
     corpus = _corpus_of_run(directory, run, corpus_path)
     world = world_of(corpus)
     model = _build(run["model"], config, world, best[WEIGHTS])

@@ -76,7 +76,7 @@ def search(model: DialogueModel, perception: Perception, rows: Tensor, decoding:
         EOS,
         decoding.max_length,
         width=decoding.beam,
-        length_penalty=decoding.length_penalty,
+        length_penalty=decoding.length_exponent,
         adjust=_only_words,
     )
 

@@ -219,7 +219,7 @@ def trained_agent(run: Path, corpus: Path) -> Agent:
     """The agent of the demo's run: trained now, or as far as that was not done before."""
     from vrbot.agent.respond import Agent
     from vrbot.baselines.catalogue import build_model
-    from vrbot.evaluation.validation import build_validation
+    from vrbot.evaluation.validation import MERIT, build_validation, choose_decoding
     from vrbot.training.checkpoints import RunFolder
     from vrbot.training.description import RunPlan
     from vrbot.training.runs import Parts, train_run
@@ -231,7 +231,7 @@ def trained_agent(run: Path, corpus: Path) -> Agent:
     progress = RunFolder(run).progress() if run.exists() else None
     if progress is None or progress.finished is None:
         note("training; this takes some minutes, once (Ctrl-C stops, the same command goes on)")
-        parts = Parts(build_model, build_validation, observers=_observers(), tensorboard=False)
+        parts = Parts(build_model, build_validation, choose_decoding, MERIT, observers=_observers(), tensorboard=False)
         outcome = train_run(run, plan, parts, resume=run.exists())
         if outcome.status == "interrupted":
             note("stopped; everything is saved, the same command goes on")

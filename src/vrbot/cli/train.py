@@ -20,8 +20,10 @@ from vrbot.training.runs import Parts, RunOutcome, open_run, train_run
 
 MODELS = "vrbot.baselines.catalogue:build_model"
 VALIDATION = "vrbot.evaluation.validation:build_validation"
-"""`module:name` of what builds a model and what judges it; looked up when training starts."""
+CHOICE = "vrbot.evaluation.validation:choose_decoding"
+"""`module:name` of what builds a model, judges it and chooses how it searches; looked up when training starts."""
 
+MEASURE = "merit"
 INTERRUPTED = 130
 
 
@@ -60,6 +62,8 @@ def train(
     parts = Parts(
         build=_lookup(MODELS),
         validation=_lookup(VALIDATION),
+        choose=_lookup(CHOICE),
+        measure=MEASURE,
         observers=_observers(),
         on_stop_wish=lambda: note("stopping after this step; once more stops at once"),
     )

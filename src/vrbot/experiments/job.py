@@ -32,7 +32,7 @@ from vrbot.evaluation.reply_files import write_replies
 from vrbot.evaluation.scorecard import Options, Resources, scorecard
 from vrbot.evaluation.systems import System, open_system
 from vrbot.evaluation.trivial import measure_references
-from vrbot.evaluation.validation import build_validation
+from vrbot.evaluation.validation import MERIT, build_validation, choose_decoding
 from vrbot.experiments.asking import Asking, ask
 from vrbot.experiments.design import Plan, Row
 from vrbot.experiments.entity_vectors import stored_vectors
@@ -118,7 +118,7 @@ def _train_and_measure(
         return "finished"
     cut = cut_corpus(ruler.corpus, row.part, job.seed, folder.path / job.corpus / "cut")
     run = RunPlan(row.model, cut, config, job.seed, row.labels)
-    parts = Parts(build_model, build_validation, observers=[watch], tensorboard=False)
+    parts = Parts(build_model, build_validation, choose_decoding, MERIT, observers=[watch], tensorboard=False)
     outcome = train_run(home / RUN, run, parts, resume=RunFolder(home / RUN).exists, threads=1)
     if outcome.status == "interrupted":
         return "interrupted"

@@ -81,7 +81,7 @@ def find_together(agent: Agent, conversations: Sequence[Conversation]) -> list[F
         EOS,
         decoding.max_length,
         width=decoding.beam,
-        length_penalty=decoding.length_penalty,
+        length_penalty=decoding.length_exponent,
         num_results=2,
         adjust=forbid(NOT_WORDS),
     )

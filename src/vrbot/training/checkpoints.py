@@ -26,6 +26,8 @@ from vrbot.training.progress import Progress
 
 MODEL, OPTIMISER, AVERAGE = "model.safetensors", "optimiser.safetensors", "average.safetensors"
 PROGRESS, SCORES = "progress.json", "scores.json"
+CHOICES = "choices"
+"""Under this name stands, beside the scores of a best model, what was chosen for it when training was over."""
 
 
 class RunFolder:
@@ -95,6 +97,11 @@ class RunFolder:
     def save_best(self, model: torch.nn.Module, averages: Mapping[str, Tensor], scores: Mapping[str, Any]) -> None:
         """The best model so far; averaged weights, where there are any, stand in for its own."""
         write_sealed(self.best, {MODEL: model_to_bytes(model, averages), SCORES: _json_bytes(scores)})
+
+    def add_to_best(self, choices: Mapping[str, Any]) -> None:
+        """Writes down, beside the scores of the best model, what was chosen for it."""
+        files = read_sealed(self.best)
+        write_sealed(self.best, {**files, SCORES: _json_bytes({**json.loads(files[SCORES]), **choices})})
 
     def load_best(self, model: torch.nn.Module) -> dict[str, Any]:
         """Puts the best weights (and buffers) into a model of the same build; gives the scores they had."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from vrbot.dialogue.batching import Limits
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.sealed import recover
-from vrbot.training.checkpoints import RunFolder
+from vrbot.training.checkpoints import CHOICES, RunFolder
 from vrbot.training.description import RunDescription, RunPlan, corpus_digest, plan_differences
 from vrbot.training.distributed import Workers, join_workers
 from vrbot.training.interrupts import stop_on_signals
@@ -28,6 +28,8 @@ from vrbot.training.randomness import Use, derived_seed
 
 ModelBuilder = Callable[[str, Config, Corpus], torch.nn.Module]
 ValidationBuilder = Callable[[Corpus, Config], Validate]
+Chooser = Callable[[torch.nn.Module, Corpus, Config], Mapping[str, Any]]
+"""What is left to choose for a trained model on validation data, by name."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Parts:
 
     build: ModelBuilder
     validation: ValidationBuilder | None = None
+    choose: Chooser | None = None
     measure: str = "micro_f1"
     observers: Sequence[Observer] = ()
     tensorboard: bool = True
@@ -106,6 +109,7 @@ def _train(
     """Trains in a folder that exists."""
     saved = workers.by_the_first(folder.progress)
     if saved is not None and saved.finished is not None:
+        workers.by_the_first(lambda: _choose(folder, plan, parts, corpus, model))
         return RunOutcome("already finished", saved, folder.path)
     own: list[Observer] = [MetricsTable(folder.metrics)]
     if parts.tensorboard:
@@ -125,7 +129,16 @@ def _train(
         trainer.resume()
     with stop_on_signals(parts.on_stop_wish) as wants_to_stop:
         outcome = trainer.run(wants_to_stop)
+        if outcome.status == "finished":
+            workers.by_the_first(lambda: _choose(folder, plan, parts, corpus, model))
     return RunOutcome(outcome.status, outcome.progress, folder.path)
+
+
+def _choose(folder: RunFolder, plan: RunPlan, parts: Parts, corpus: Corpus, model: torch.nn.Module) -> None:
+    """Chooses what is left to choose for the best model, unless an earlier life of the run has done so."""
+    if parts.choose is None or CHOICES in folder.load_best(model):
+        return
+    folder.add_to_best({CHOICES: dict(parts.choose(model.eval(), corpus, plan.config))})
 
 
 def training_data(corpus: Corpus, plan: RunPlan) -> TrainingData:
