@@ -51,9 +51,9 @@ class Task:
 
     def parts(self) -> Parts:
         if self.model == FAKE:
-            from tests.training.fake import build_fake, fake_validation
+            from tests.training.fake import build_fake, fake_choice, fake_validation
 
-            return Parts(build_fake, fake_validation, tensorboard=False)
+            return Parts(build_fake, fake_validation, fake_choice, tensorboard=False)
         from vrbot.baselines.catalogue import build_model
 
         return Parts(build_model, _named(self.validation), tensorboard=False)

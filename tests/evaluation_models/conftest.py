@@ -10,7 +10,7 @@ from tests.model.tiny import SETTINGS, tiny_corpus
 from vrbot.baselines.catalogue import build_model
 from vrbot.config import recipe
 from vrbot.dialogue.corpus import Corpus
-from vrbot.evaluation.validation import build_validation
+from vrbot.evaluation.validation import MERIT, build_validation, choose_decoding
 from vrbot.training.description import RunPlan
 from vrbot.training.runs import Parts, train_run
 
@@ -22,7 +22,7 @@ TRAINING = {"training.max_epochs": 2, "training.stage_one_epochs": 1.0, "trainin
 def train_tiny(model: str, corpus: Corpus, out: Path, seed: int = 1) -> Path:
     config = recipe("small").with_settings({**SETTINGS, **TRAINING})
     plan = RunPlan(model, corpus.directory, config, seed)
-    train_run(out, plan, Parts(build=build_model, validation=build_validation, tensorboard=False), threads=1)
+    train_run(out, plan, Parts(build_model, build_validation, choose_decoding, MERIT, tensorboard=False), threads=1)
     return out
 
 

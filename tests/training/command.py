@@ -6,9 +6,7 @@ import sys
 import time
 from typing import Any
 
-import torch
-
-from tests.training.fake import FakeModel, build_fake, fake_validation
+from tests.training.fake import FakeModel, build_fake, fake_choice, fake_validation
 from vrbot.cli import train
 from vrbot.cli.main import run
 from vrbot.config import Config
@@ -29,10 +27,6 @@ def build(name: str, config: Config, corpus: Corpus) -> FakeModel:
     if name == "slow":
         return SlowModel(len(corpus.vocabulary.words), config.network.embedding_size)
     return build_fake(name, config, corpus)
-
-
-def fake_choice(model: torch.nn.Module, corpus: Corpus, config: Config) -> dict[str, float]:
-    return {"length_penalty": 0.4}
 
 
 def use_fake() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from benchmarks.kill_resume import digest_of
 
-from tests.training.fake import build_fake, fake_config, fake_validation, write_fake_corpus
+from tests.training.fake import build_fake, fake_choice, fake_config, fake_validation, write_fake_corpus
 from vrbot.training.description import LabelFractions, RunPlan
 from vrbot.training.runs import Parts, RunOutcome, train_run
 
-PARTS = Parts(build_fake, fake_validation, tensorboard=False)
+PARTS = Parts(build_fake, fake_validation, fake_choice, tensorboard=False)
 HALF = LabelFractions(0.5, 0.5)
 
 Train = Callable[..., RunOutcome]

@@ -103,3 +103,7 @@ def write_fake_corpus(folder: Path, num_sessions: int = 30) -> Path:
     settings = PreparationSettings(knowledge=KnowledgeFiles(**write_knowledge_files(knowledge)))
     prepare(source, folder / "corpus", settings)
     return folder / "corpus"
+
+
+def fake_choice(model: torch.nn.Module, corpus: Corpus, config: Config) -> dict[str, float]:
+    return {"length_penalty": 0.4}
