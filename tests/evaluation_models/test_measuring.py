@@ -157,6 +157,7 @@ def test_the_length_penalty_is_the_one_that_serves_the_validation_replies_best_u
         return Measured(score_answers(recorded, answers, corpus.encoder), 0.0)
 
     monkeypatch.setattr("vrbot.evaluation.validation.measure_model", write)
+    assert isinstance(model, torch.nn.Module)
     assert choose_decoding(model, corpus, config) == {"length_penalty": 0.7}
     assert asked == list(LENGTH_PENALTIES)
     assert choose_decoding(model, corpus, config.with_settings({"decoding.length_penalty": 1.0})) == {}
