@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.model.tiny import batch_of, moment, tiny_config, tiny_model, without_labels
-from vrbot.agent.calibration import OFFSETS, calibrate, calibrate_chain
+from vrbot.agent.calibration import OFFSETS, _Tally, calibrate, calibrate_chain
 from vrbot.baselines.span_chain import ChainedReplies
 from vrbot.dialogue.batching import Limits, SessionBatch
 from vrbot.dialogue.corpus import Corpus
@@ -93,10 +93,10 @@ def test_training_does_not_see_the_offset(corpus: Corpus, name: str, labelled: b
 
 
 @both
-def test_calibration_finds_the_best_offset_of_the_validation_split(corpus: Corpus, name: str) -> None:
+def test_calibration_finds_the_offset_that_names_least_of_those_level_with_the_best(corpus: Corpus, name: str) -> None:
     model, batch = chain(name, corpus), batch_of(corpus)
     scores = [scores_at(model, batch, offset) for offset in OFFSETS]
-    best = max(range(len(OFFSETS)), key=lambda i: sum(scores[i]))
+    best = next(i for i, each in enumerate(scores) if sum(each) >= 0.99 * max(map(sum, scores)))
     assert sum(scores[best]) > max(sum(scores[0]), sum(scores[-1]))  # neither end serves best
     reached = calibrate_chain(model, corpus.split("valid"), Limits())
     assert float(model.none_offset) == pytest.approx(OFFSETS[best])
@@ -104,6 +104,20 @@ def test_calibration_finds_the_best_offset_of_the_validation_split(corpus: Corpu
     model.none_offset.zero_()
     calibrate(model, corpus.split("valid"), Limits())
     assert float(model.none_offset) == pytest.approx(OFFSETS[best])
+
+
+def test_of_scores_that_are_level_within_a_hundredth_the_fewest_keywords_are_taken() -> None:
+    tally = _Tally.of(2)
+    tally.said.copy_(torch.tensor([50.0, 40.0]))
+    tally.hits[:, 0], tally.named[:, 0] = 30.0, 50.0
+    tally.named[:, 1] = torch.arange(len(OFFSETS)) * 10.0
+    tally.hits[3, 1] = 15.0
+    score = 200 * 45 / 170 + 200 * 15 / 70  # of 30 named, 15 are right
+    assert tally.best() == (3, pytest.approx(200 * 45 / 170, abs=1e-3))
+    for right, chosen in ((12.5, 3), (12.7, 2)):
+        tally.hits[2, 1] = right
+        level = 200 * (30 + right) / 160 + 200 * right / 60 >= 0.99 * score
+        assert (tally.best()[0], level) == (chosen, chosen == 2)
 
 
 @both

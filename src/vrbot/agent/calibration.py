@@ -21,6 +21,9 @@ from vrbot.dialogue.splits import Split
 OFFSETS = tuple(-0.3 * step for step in range(17))
 """From 0 (the network's own word) to -4.8; keyword F1 is flat between neighbours."""
 
+LEVEL = 0.99
+"""Scores this close to the best differ by chance; of them the fewest keywords are taken: a reply has to name them."""
+
 
 def calibrate(model: Any, split: Split, limits: Limits) -> None:
     """Sets what the model decides its keywords by; nothing, where it has nothing to set."""
@@ -104,11 +107,12 @@ class _Tally:
         self.hits[offset] += (named & said).sum(dim=0)
 
     def best(self) -> tuple[int, float]:
-        """The offset with the best mean of two micro-F1 scores, over all keywords and without the most frequent one
-        (which else decides alone how many of all others are named), and its score over all."""
+        """The offset that names least of those `LEVEL` with the best mean of two micro-F1 scores, over all keywords and
+        without the most frequent one (which else decides alone how many others are named), and its score over all."""
         others = torch.arange(len(self.said)) != self.said.argmax()
         overall, rest = (self._f1(kept) for kept in (torch.ones_like(others), others))
-        best = int((overall + rest).argmax())
+        both = overall + rest
+        best = int((both >= LEVEL * both.max()).nonzero()[0])
         return best, float(overall[best])
 
     def _f1(self, kept: Tensor) -> Tensor:
