@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from vrbot.dialogue.corpus import Corpus
 from vrbot.explain.audit import Audit, audit
 from vrbot.explain.evidence import Copy, Evidence, Path, Place
 from vrbot.explain.explainer import Explainer
-from vrbot.explain.faithfulness import Trial, edges_of, try_path, try_word
+from vrbot.explain.faithfulness import Trial, edges_of, try_path, try_paths, try_word
 from vrbot.explain.keywords import Reasoning
 from vrbot.explain.steering import Change, perceive
+from vrbot.explain.words import shares_along
 
 
 @pytest.mark.parametrize("form", ["small", "paper"])
@@ -75,11 +76,11 @@ def test_an_untrue_explanation_is_found(
     name: str, make_agent: MakeAgent, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     explainer = Explainer(make_agent("vrbot", "span", seed=2))
-    respond = explainer.respond
+    explain = explainer.what_if
     touched: list[str] = []
 
-    def untrue(*arguments: Any) -> Reply:
-        reply = respond(*arguments)
+    def untrue(*arguments: Any, **named: Any) -> Reply:
+        reply = explain(*arguments, **named)
         evidence = evidence_of(reply)
         needs = {"path weight as used": bool(evidence.keywords and evidence.keywords[0].paths)}
         if not touched and evidence.keywords and evidence.words and evidence.state and needs.get(name, True):
@@ -87,7 +88,7 @@ def test_an_untrue_explanation_is_found(
             return replace(reply, evidence=UNTRUE[name](evidence))
         return reply
 
-    monkeypatch.setattr(explainer, "respond", untrue)
+    monkeypatch.setattr(explainer, "what_if", untrue)
     report = audit(explainer, corpus, "test", 5)
     assert touched
     assert not report.passed
@@ -120,6 +121,47 @@ def test_a_path_is_tried_by_taking_it_away_and_by_leaving_it_alone(make_agent: M
     assert tested.deletion_lowers
     assert tested.insertion_raises
     assert edges_of(reasoning.subgraph, INVENTED, corpus.graph.relations, corpus.inventory) is None
+
+
+def test_paths_tried_together_are_tried_as_each_alone(make_agent: MakeAgent) -> None:
+    explainer = Explainer(make_agent("vrbot", "small"))
+    change = Change(state=("咳嗽", "发烧"), keywords=("胸片", "流感"))
+    inventory = explainer.agent.pretrained.corpus.inventory
+    perceived = perceive(explainer.model, explainer.agent.hear(CONVERSATION), change, inventory)
+    reasoning = Reasoning.of(explainer.model, perceived.perception, len(CONVERSATION) - 1)
+    assert reasoning is not None
+    paths = [
+        (position, path)
+        for position, entity in enumerate(reasoning.keywords[0, :2].tolist())
+        for path in reasoning.paths(entity)
+    ]
+    assert len(paths) > 1
+    random = np.random.default_rng(3)
+    together, random = try_paths(reasoning, paths, random), np.random.default_rng(3)
+    alone = [try_path(reasoning, position, path, random) for position, path in paths]
+    for one, other in zip(together, alone, strict=True):
+        assert astuple(one) == pytest.approx(astuple(other), abs=1e-6)
+    assert try_paths(reasoning, [], random) == []
+
+
+def test_a_word_is_as_probable_as_the_evidence_says_and_as_after_the_long_way(make_agent: MakeAgent) -> None:
+    explainer = Explainer(make_agent("vrbot", "span", seed=2))  # given keywords of a span keep their order
+    reply = explainer.respond(CONVERSATION)
+    shown, corpus = evidence_of(reply).words, explainer.agent.pretrained.corpus
+    words = [corpus.vocabulary.id_of(word.text) for word in shown]
+    index, source = len(words) - 1, Place("patient", 2, 2, 4, 6)
+    tested = try_word(explainer, CONVERSATION, words, index, source, None)
+    assert tested.full == pytest.approx(shown[index].probability, abs=1e-6)
+    assert tested.without_another is None
+    kept = Change(
+        tuple(entity.name for entity in reply.state or ()),
+        reply.category,
+        tuple(keyword.name for keyword in reply.keywords or ()),
+    )
+    blanked = [*CONVERSATION[:2], (CONVERSATION[2][0][:4] + " ", "")]
+    perceived = perceive(explainer.model, explainer.agent.hear(blanked), kept, corpus.inventory)
+    log_prob = shares_along(explainer.model, perceived.perception, 2, words)[index].log_prob
+    assert tested.without == pytest.approx(np.exp(log_prob), abs=1e-6)
 
 
 def test_a_word_is_tried_on_the_text_itself(make_agent: MakeAgent) -> None:

@@ -16,7 +16,7 @@ from tests.explain.test_evidence import evidence_of
 from vrbot.agent.replies import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import DataError, UsageError
-from vrbot.explain.abstention import Guard, fit_guard, signals_of
+from vrbot.explain.abstention import Guard, fit_guard, signals_of, unexplained_rows
 from vrbot.explain.confidence import (
     Bin,
     Judged,
@@ -28,6 +28,7 @@ from vrbot.explain.confidence import (
     tempered,
 )
 from vrbot.explain.explainer import Explainer
+from vrbot.explain.steering import Change, perceive
 
 EASY = Guard(temperature=1.0, unknown_words=1.0, strangeness=1e9, confidence=0.0)
 
@@ -125,10 +126,78 @@ def test_each_reason_has_its_cause(make_agent: MakeAgent) -> None:
     assert "flat action" not in reasons(make_agent, EASY, "咳嗽")
 
 
+def test_who_names_nothing_medical_must_sound_more_familiar(make_agent: MakeAgent) -> None:
+    explainer = Explainer(make_agent())
+    (strange,) = signals_of(explainer.model, explainer.agent.hear([("你好", "")])).strangeness
+    assert "out of domain" in reasons(make_agent, replace(EASY, strangeness_unnamed=float(strange)), "你好")
+    lenient = replace(EASY, strangeness_unnamed=float(np.nextafter(strange, np.inf)))
+    assert "out of domain" not in reasons(make_agent, lenient, "你好")
+    assert "out of domain" in reasons(make_agent, replace(lenient, strangeness=float(strange) / 2), "你好")
+
+
+def test_a_model_that_knows_no_rarity_abstains_where_nothing_medical_is_named(make_agent: MakeAgent) -> None:
+    explainer = Explainer(make_agent("vrbot", "paper"))
+    assert signals_of(explainer.model, explainer.agent.hear([("你好", "")])).strangeness.tolist() == [0.0]
+    guard = replace(EASY, strangeness=0.0, strangeness_unnamed=0.0)
+    found = evidence_of(Explainer(explainer.agent, guard).respond([("你好", "")]))
+    assert "out of domain" in (found.abstain or ())
+
+
+def test_the_limit_for_unnamed_texts_is_the_median_of_first_utterances(make_agent: MakeAgent, corpus: Corpus) -> None:
+    explainer = Explainer(make_agent())
+    guard = fit_guard(explainer.model, corpus.split("valid"), limits_of(explainer.agent.config.network))
+    sessions = [corpus.session("valid", number) for number in range(corpus.split("valid").num_sessions)]
+    heard = [explainer.agent.hear([(session.turns[0].patient, "")]) for session in sessions]
+    first = [signals_of(explainer.model, batch).strangeness[0] for batch in heard]
+    assert guard.strangeness_unnamed == pytest.approx(np.median(first))
+
+
+def test_a_guard_from_before_that_limit_abstains_wherever_nothing_medical_is_named(tmp_path: Path) -> None:
+    limits = '{"temperature": 1, "unknown_words": 1, "strangeness": 9, "confidence": 0, "keywords": null}'
+    (tmp_path / "guard.json").write_text(limits, encoding="utf-8")
+    assert Guard.load(tmp_path / "guard.json").strangeness_unnamed == 0.0
+
+
+def test_how_strange_a_patient_sounds_does_not_depend_on_the_physician(make_agent: MakeAgent) -> None:
+    explainer = Explainer(make_agent())
+    alone = signals_of(explainer.model, explainer.agent.hear([("发烧，没有头痛", "")])).strangeness[0]
+    later = explainer.agent.hear([("我咳嗽三天了", "有没有发烧，头痛？"), ("发烧，没有头痛", "")])
+    assert signals_of(explainer.model, later).strangeness[1] == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("form", ["small", "paper"])
+def test_all_turns_judged_at_once_are_judged_as_each_alone(form: str, make_agent: MakeAgent, corpus: Corpus) -> None:
+    explainer = Explainer(make_agent("vrbot", form, seed=2))
+    guard = replace(EASY, unknown_words=0.05, confidence=0.35)
+    alone = Explainer(explainer.agent, guard)
+    reasons_found: set[str] = set()
+    for number in range(4):
+        said = [(turn.patient, turn.physician) for turn in corpus.session("test", number).turns]
+        batch = explainer.agent.hear(said)
+        together = guard.judge_all(explainer.model, batch, explainer.model.perceive(batch.inputs, batch.layout))
+        for turn, judgement in enumerate(together):
+            found = evidence_of(alone.respond([*said[:turn], (said[turn][0], "")]))
+            assert judgement.reasons == found.abstain
+            assert judgement.confidence == pytest.approx(found.confidence, abs=1e-6)
+            reasons_found.update(judgement.reasons)
+    assert reasons_found
+
+
+def test_keywords_that_nothing_explains_are_unexplained_in_their_row(make_agent: MakeAgent) -> None:
+    explainer = Explainer(make_agent())
+    inventory, batch = explainer.agent.pretrained.corpus.inventory, explainer.agent.hear([("咳嗽", "")])
+    for keyword, unexplained in (("退热贴", True), ("气管炎", False), ("咳嗽", False), ("腹泻", False)):
+        change = Change(state=("咳嗽",), keywords=(keyword,))
+        perceived = perceive(explainer.model, batch, change, inventory)
+        assert unexplained_rows(explainer.model, batch, perceived.perception).tolist() == [unexplained]
+
+
 def test_keywords_that_nothing_explains_are_a_reason(make_agent: MakeAgent) -> None:
     explainer = Explainer(make_agent(), EASY)
-    content = explainer.steer([("咳嗽", "")], {"keywords": ["腹泻"], "state": ["咳嗽"]})
+    content = explainer.steer([("咳嗽", "")], {"keywords": ["退热贴"], "state": ["咳嗽"]})
     assert content["evidence"]["abstain"] == ["no path"]
+    content = explainer.steer([("咳嗽", "")], {"keywords": ["腹泻"], "state": ["咳嗽"]})
+    assert content["evidence"]["abstain"] == [], "no edge leads there, so that it has no path says nothing"
     content = explainer.steer([("咳嗽", "")], {"keywords": ["气管炎"], "state": ["咳嗽"]})
     assert content["evidence"]["abstain"] == []
 

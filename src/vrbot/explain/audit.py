@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
+from vrbot.agent.replies import as_model, search
 from vrbot.agent.respond import Conversation
-from vrbot.agent.searching import Search
 from vrbot.dialogue.corpus import Corpus
 from vrbot.explain.evidence import Evidence, Path, Place
 from vrbot.explain.explainer import Explainer
-from vrbot.explain.faithfulness import Trial, edges_of, try_path, try_word
+from vrbot.explain.faithfulness import Kept, Trial, edges_of, try_paths, try_word
 from vrbot.explain.keywords import Reasoning
-from vrbot.explain.paths import attention_in, path_weights
+from vrbot.explain.paths import Edges, Weights, attention_in, path_weights
 from vrbot.explain.places import word_spans
 from vrbot.explain.steering import Change, Perceived, perceive
 from vrbot.explain.words import written_words
+from vrbot.knowledge.retrieval import Subgraph
 from vrbot.model.keyword_scores import KeywordScores, SetScores
 
 TOLERANCE = 1e-6
@@ -88,31 +89,53 @@ def audit(
 ) -> Audit:
     """Explains the turns of a split in order and checks every explanation; replies are searched for word by word."""
     report, random = Audit(), np.random.default_rng(seed)
-    for name, conversation in conversations_of(corpus, split):
+    for index in range(corpus.split(split).num_sessions):
         if num_turns is not None and report.num_turns >= num_turns:
             break
-        _Turn(explainer, conversation, f"{name} turn {len(conversation)}").check(report, random)
-        report.num_turns += 1
-        if done is not None:
-            done(1)
+        session = corpus.session(split, index)
+        dialogue = _Dialogue.of(explainer, [(turn.patient, turn.physician) for turn in session.turns])
+        for turn in range(len(session.turns)):
+            if num_turns is not None and report.num_turns >= num_turns:
+                break
+            _Turn(explainer, dialogue, turn, f"{session.id} turn {turn + 1}").check(report, random)
+            report.num_turns += 1
+            if done is not None:
+                done(1)
     return report
 
 
-def conversations_of(corpus: Corpus, split: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Every turn of a split, as the dialogue up to it, with the dialogue's id."""
-    for index in range(corpus.split(split).num_sessions):
-        session = corpus.session(split, index)
-        said = [(turn.patient, turn.physician) for turn in session.turns]
-        for turn in range(len(said)):
-            yield session.id, [*said[:turn], (said[turn][0], "")]
+@dataclass(frozen=True, eq=False)
+class _Dialogue:
+    """A whole dialogue as the model goes through it, all turns at once: the other route to what is shown of each."""
+
+    said: Conversation
+    perceived: Perceived
+    used: torch.Tensor | None  # [N, L] probabilities of the keywords
+    words: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, explainer: Explainer, said: Conversation) -> _Dialogue:
+        model, decoding = explainer.model, explainer.agent.config.decoding
+        perceived = perceive(model, explainer.agent.hear(said), Change(), explainer.agent.pretrained.corpus.inventory)
+        greedy = decoding.model_copy(update={"beam": 1})
+        decoded = search(as_model(model), perceived.perception, torch.arange(len(said)), greedy)
+        pairs = zip(decoded.tokens[:, 0], decoded.lengths[:, 0].tolist(), strict=True)
+        words = tuple(tuple(tokens[:length].tolist()) for tokens, length in pairs)
+        return cls(said, perceived, _probabilities_used(explainer, perceived) if explainer.has_action else None, words)
+
+    def until(self, turn: int) -> list[tuple[str, str]]:
+        """What was said before the answer of a turn."""
+        return [*self.said[:turn], (self.said[turn][0], "")]
 
 
 class _Turn:
     """One turn under audit."""
 
-    def __init__(self, explainer: Explainer, conversation: Conversation, where: str) -> None:
-        self._explainer, self._conversation, self._where = explainer, conversation, where
-        self._reply = explainer.respond(conversation, Search("greedy"))
+    def __init__(self, explainer: Explainer, dialogue: _Dialogue, turn: int, where: str) -> None:
+        self._explainer, self._dialogue, self._row, self._where = explainer, dialogue, turn, where
+        self._conversation = dialogue.until(turn)
+        self._reply = explainer.what_if(self._conversation, Change(), words=dialogue.words[turn])
         assert isinstance(self._reply.evidence, Evidence)
         self._evidence: Evidence = self._reply.evidence
         self._corpus = explainer.agent.pretrained.corpus
@@ -124,9 +147,7 @@ class _Turn:
         report.num_keywords += len(evidence.keywords or ())
         self._check_shares(report)
         self._check_copies(report)
-        batch = self._explainer.agent.hear(self._conversation)
-        perceived = perceive(self._explainer.model, batch, Change(), self._corpus.inventory)
-        self._check_keywords(report, perceived, random)
+        self._check_keywords(report, random)
         self._try_a_word(report, random)
 
     def _check_shares(self, report: Audit) -> None:
@@ -163,46 +184,42 @@ class _Turn:
         text = self._conversation[place.turn][0 if place.speaker == "patient" else 1]
         return self._corpus.vocabulary.words[int(self._corpus.encoder.encode([text]).tokens[place.word])]
 
-    def _check_keywords(self, report: Audit, perceived: Perceived, random: np.random.Generator) -> None:
-        row = len(perceived.heard.words) - 1
-        reasoning = Reasoning.of(self._explainer.model, perceived.perception, row)
-        if reasoning is None or self._evidence.keywords is None:
+    def _check_keywords(self, report: Audit, random: np.random.Generator) -> None:
+        reasoning = Reasoning.of(self._explainer.model, self._dialogue.perceived.perception, self._row)
+        if reasoning is None or self._evidence.keywords is None or self._dialogue.used is None:
             return
-        used = _probabilities_used(self._explainer, perceived)[row]
+        used = self._dialogue.used[self._row]
+        subgraph = reasoning.subgraph
+        attention = None if subgraph is None else attention_in(reasoning.encoder, subgraph)
+        trials: dict[str, list[tuple[int, Edges]]] = {"shown path": [], "most attended path": []}
         for position, keyword in enumerate(self._evidence.keywords):
             same = abs(float(used[position]) - keyword.probability) <= TOLERANCE
             report.check("keyword probability as used", same, self._where)
-            for number, path in enumerate(keyword.paths):
-                self._check_path(report, reasoning, position, path, random if number == 0 else None)
-            self._try_widest_path(report, reasoning, position, random)
+            if subgraph is None or attention is None:
+                continue
+            shown = [self._check_path(report, subgraph, attention, path) for path in keyword.paths]
+            if shown and shown[0] is not None:
+                trials["shown path"].append((position, shown[0]))
+            # the path with the most attention, whether it is shown or not: what attention alone would tell
+            if paths := reasoning.paths(int(reasoning.keywords[0, position])):
+                widest = paths[int(np.argmax(path_weights(subgraph, attention, paths)))]
+                trials["most attended path"].append((position, widest))
+        tried = try_paths(reasoning, [each for of_kind in trials.values() for each in of_kind], random)
+        kinds = [what for what, of_kind in trials.items() for _ in of_kind]
+        for what, trial in zip(kinds, tried, strict=True):
+            _count(report, what, "keyword", trial)
 
-    def _check_path(
-        self, report: Audit, reasoning: Reasoning, position: int, path: Path, random: np.random.Generator | None
-    ) -> None:
-        """A shown path is in the graph, has the weights that were used and, for the first of a keyword, carries it."""
-        graph, inventory = self._corpus.graph, self._corpus.inventory
-        assert reasoning.subgraph is not None
-        edges = edges_of(reasoning.subgraph, path, graph.relations, inventory)
-        begins = edges is not None and reasoning.subgraph.hops[reasoning.subgraph.sources[edges[0]]] == 0
+    def _check_path(self, report: Audit, subgraph: Subgraph, attention: Weights, path: Path) -> Edges | None:
+        """A shown path is in the graph, begins in the state, and has the weights that were used; its edges."""
+        edges = edges_of(subgraph, path, self._corpus.graph.relations, self._corpus.inventory)
+        begins = edges is not None and subgraph.hops[subgraph.sources[edges[0]]] == 0
         report.check(PATH_CHECKS[0], bool(begins) and _in_graph(self._corpus, path), self._where)
         if edges is None:
-            return
-        attention = attention_in(reasoning.encoder, reasoning.subgraph)
-        weight = path_weights(reasoning.subgraph, attention, [edges])[0]
+            return None
+        weight = path_weights(subgraph, attention, [edges])[0]
         gaps = [*np.abs(attention[:, list(edges)].T - np.array(path.attention)).flat, abs(weight - path.weight)]
-        same = max(gaps) <= TOLERANCE
-        report.check(PATH_CHECKS[1], same, self._where)
-        if random is not None:
-            _count(report, "shown path", "keyword", try_path(reasoning, position, edges, random))
-
-    def _try_widest_path(self, report: Audit, reasoning: Reasoning, position: int, random: np.random.Generator) -> None:
-        """The path with the most attention, whether it is shown or not: what attention alone would tell."""
-        subgraph, paths = reasoning.subgraph, reasoning.paths(int(reasoning.keywords[0, position]))
-        if subgraph is None or not paths:
-            return
-        attention = attention_in(reasoning.encoder, subgraph)
-        widest = paths[int(np.argmax(path_weights(subgraph, attention, paths)))]
-        _count(report, "most attended path", "keyword", try_path(reasoning, position, widest, random))
+        report.check(PATH_CHECKS[1], max(gaps) <= TOLERANCE, self._where)
+        return edges
 
     def _try_a_word(self, report: Audit, random: np.random.Generator) -> None:
         """The reply's word that owes most to one word of the context."""
@@ -217,9 +234,9 @@ class _Turn:
         another = others[int(random.integers(len(others)))] if others else None
         vocabulary = self._corpus.vocabulary
         words = written_words([vocabulary.id_of(word.text) for word in self._evidence.words])
-        _count(
-            report, "source word", "word", try_word(self._explainer, self._conversation, words, index, place, another)
-        )
+        kept = Kept.of(self._dialogue.perceived, self._row)
+        trial = try_word(self._explainer, self._conversation, words, index, place, another, kept)
+        _count(report, "source word", "word", trial)
 
     def _words_of(self, text: str, place: Place) -> list[Place]:
         spans = word_spans(text, self._corpus.encoder)

@@ -12,17 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from vrbot.agent.replies import limits_of
 from vrbot.agent.respond import Conversation
-from vrbot.agent.searching import Search
-from vrbot.config import DecodingSettings
+from vrbot.dialogue.batching import collate
+from vrbot.dialogue.splits import Split, no_labels
 from vrbot.explain.evidence import Path, Place
 from vrbot.explain.explainer import Explainer
 from vrbot.explain.keywords import Reasoning
 from vrbot.explain.paths import Edges, random_path, with_edges_only
-from vrbot.explain.steering import Change, perceive
-from vrbot.explain.words import shares_along
+from vrbot.explain.steering import Change, Perceived, perceive
 from vrbot.knowledge.entities import Inventory
 from vrbot.knowledge.retrieval import Subgraph
+from vrbot.model.contract import Perception
+from vrbot.model.policy_network import Action
+from vrbot.model.spans import Span
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,19 @@ class Trial:
         return self.alone > self.nothing
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The state and the action of one turn [1], to write from while the context changes."""
+
+    state: Span
+    action: Action
+
+    @classmethod
+    def of(cls, perceived: Perceived, row: int) -> Kept:
+        rows = torch.tensor([row])
+        return cls(perceived.states.select(rows), perceived.perception.conditions.action.select(rows))
+
+
 def edges_of(subgraph: Subgraph, path: Path, relations: Sequence[str], inventory: Inventory) -> Edges | None:
     """The edges of a shown path in the subgraph; None where one of them is not there."""
     ids = [inventory.id_of(name) for name in path.entities]
@@ -67,24 +83,35 @@ def edges_of(subgraph: Subgraph, path: Path, relations: Sequence[str], inventory
     return tuple(edges) if edges else None
 
 
-@torch.no_grad()
 def try_path(reasoning: Reasoning, position: int, path: Edges, random: np.random.Generator) -> Trial:
     """A path to the keyword at a position, beside a random path of the same length that leads elsewhere."""
+    (trial,) = try_paths(reasoning, [(position, path)], random)
+    return trial
+
+
+@torch.no_grad()
+def try_paths(reasoning: Reasoning, paths: Sequence[tuple[int, Edges]], random: np.random.Generator) -> list[Trial]:
+    """Each of some paths to keywords at their positions; the policy is asked once for all of them."""
+    if not paths:
+        return []
     subgraph = reasoning.subgraph
     assert subgraph is not None, "a path needs a subgraph"
     hops, num_relations = reasoning.encoder.retriever.hops, reasoning.num_relations
-    goal = int(subgraph.nodes[subgraph.targets[path[-1]]])
-    other = random_path(subgraph, len(path), goal, hops, num_relations, random)
-    tried = [
-        subgraph,
-        reasoning.without(path),
-        with_edges_only(subgraph, path, hops, num_relations),
-        with_edges_only(subgraph, (), hops, num_relations),
-    ]
-    if other is not None:
-        tried.append(reasoning.without(other))
-    full, without, alone, nothing, *another = reasoning.probabilities(tried)[:, position].tolist()
-    return Trial(full, without, another[0] if another else None, alone, nothing)
+    tried = [subgraph, with_edges_only(subgraph, (), hops, num_relations)]
+    others = []
+    for _, path in paths:
+        goal = int(subgraph.nodes[subgraph.targets[path[-1]]])
+        other = random_path(subgraph, len(path), goal, hops, num_relations, random)
+        others.append(other)
+        tried += [reasoning.without(path), with_edges_only(subgraph, path, hops, num_relations)]
+        tried.append(subgraph if other is None else reasoning.without(other))
+    asked = reasoning.probabilities(tried)  # [2 + 3 paths, L]
+    trials = []
+    for number, ((position, _), other) in enumerate(zip(paths, others, strict=True)):
+        full, nothing = asked[:2, position].tolist()
+        without, alone, another = asked[2 + 3 * number : 5 + 3 * number, position].tolist()
+        trials.append(Trial(full, without, None if other is None else another, alone, nothing))
+    return trials
 
 
 @torch.no_grad()
@@ -95,37 +122,48 @@ def try_word(
     index: int,
     source: Place,
     another: Place | None,
+    kept: Kept | None = None,
 ) -> Trial:
     """A word of a reply and the word of the context it was copied from; state and action stay as they were.
 
-    The words are taken out of the text and the conversation is heard anew.
+    The words are taken out of the text and the conversation is heard anew. `kept` are the state and action where
+    somebody has inferred them already.
     """
-    said = [(patient, physician) for patient, physician in conversation]
-    kept = _as_inferred(explainer, said)
+    said = [*conversation[:-1], (conversation[-1][0], "")]
+    if kept is None:
+        inventory = explainer.agent.pretrained.corpus.inventory
+        perceived = perceive(explainer.model, explainer.agent.hear(said), Change(), inventory)
+        kept = Kept.of(perceived, len(said) - 1)
+    changed = [said, _without(said, source), _with_only(said, source), _with_only(said, None)]
+    if another is not None:
+        changed.append(_without(said, another))
+    full, without, alone, nothing, *rest = _probabilities(explainer, changed, kept, words[: index + 1])
+    return Trial(full, without, rest[0] if rest else None, alone, nothing)
 
-    def probability(heard: list[tuple[str, str]]) -> float:
-        batch = explainer.agent.hear(heard)
-        perceived = perceive(explainer.model, batch, kept, explainer.agent.pretrained.corpus.inventory)
-        found = shares_along(explainer.model, perceived.perception, len(batch.turn) - 1, words[: index + 1])
-        return float(np.exp(found[index].log_prob))
 
-    return Trial(
-        full=probability(said),
-        without=probability(_without(said, source)),
-        without_another=None if another is None else probability(_without(said, another)),
-        alone=probability(_with_only(said, source)),
-        nothing=probability(_with_only(said, None)),
+def _probabilities(
+    explainer: Explainer, conversations: Sequence[Conversation], kept: Kept, words: Sequence[int]
+) -> list[float]:
+    """How probable the last word is after those before it, in conversations that have the same number of turns."""
+    model, corpus = explainer.model, explainer.agent.pretrained.corpus
+    count, num_turns = len(conversations), len(conversations[0])
+    together = Split(
+        session_ids=tuple(map(str, range(count))),
+        session_offsets=np.arange(count + 1, dtype=np.int64) * num_turns,
+        texts=corpus.encoder.encode([text for said in conversations for turn in said for text in turn]),
+        labels=no_labels(count * num_turns),
     )
-
-
-def _as_inferred(explainer: Explainer, said: Conversation) -> Change:
-    """The model's own state and action of the last turn, as a change; what it does not infer stays out."""
-    reply = explainer.agent.respond(said, Search("greedy", DecodingSettings(max_length=1)))
-    return Change(
-        None if reply.state is None else tuple(entity.name for entity in reply.state),
-        reply.category,
-        None if reply.keywords is None else tuple(keyword.name for keyword in reply.keywords),
-    )
+    batch = collate(together, range(count), limits=limits_of(explainer.agent.config.network))
+    heard = model.hear(batch.inputs, batch.layout)
+    everywhere = torch.zeros(len(batch.turn), dtype=torch.long)
+    conditions = model.conditions(heard, kept.state.select(everywhere), kept.action.select(everywhere))
+    rows = torch.arange(len(batch.turn))[-count:]  # the last turns, in the order of the conversations
+    _, state = model.begin_reply(Perception(None, None, None, conditions), rows)
+    before = [model.generator.bos, *words[:-1]]
+    for word in before:
+        log_probs, state = model.generator.step(torch.full((count,), word), state)
+    probabilities: list[float] = log_probs[:, words[-1]].double().exp().tolist()
+    return probabilities
 
 
 def _without(said: list[tuple[str, str]], place: Place) -> list[tuple[str, str]]:
