@@ -118,6 +118,20 @@ def test_opponents_are_of_the_same_group_or_the_row_the_plan_names(folder: Exper
     assert opponent_of(by_name["weak"], systems, PLAN, "micro_f1") is None
 
 
+def test_a_trivial_system_is_the_opponent_only_where_no_other_is_trained_for_it(folder: ExperimentFolder) -> None:
+    systems = gather(folder, PLAN, folder.setup(), "clinic")
+    by_name = {one.name: one for one in systems}
+    [trivial] = [one for one in systems if one.role == "reference" and one.values("micro_f1")]
+    better = [replace(trivial, runs=by_name["mine"].runs) if one is trivial else one for one in systems]
+    found = opponent_of(by_name["mine"], better, PLAN, "micro_f1")
+    assert found is not None
+    assert found.name == "strong"
+    alone = [one for one in better if one.role != "baseline"]
+    found = opponent_of(by_name["mine"], alone, PLAN, "micro_f1")
+    assert found is not None
+    assert found.name == trivial.name
+
+
 def test_unfinished_runs_are_missing_and_never_filled(clinic: Path, tmp_path: Path) -> None:
     folder, names = invented_folder(tmp_path / "out", clinic), Corpus.open(clinic).inventory.names
     put_result(folder, Job("clinic", "weak", 2), turns_with(right_until(8)), names)

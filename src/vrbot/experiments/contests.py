@@ -45,16 +45,17 @@ class Match:
 
 
 def opponent_of(system: SystemRuns, systems: Sequence[SystemRuns], plan: Plan, metric: str) -> SystemRuns | None:
-    """Whom a system is tested against: the plan's one row, or the best system of others in its group."""
+    """Whom a system is tested against: the plan's one row, or the best trained system of others in its group.
+
+    Trivial references, which have every label and write no reply of their own, only where no other is trained for it.
+    """
     if plan.against is not None:
         fixed = [one for one in systems if one.name == plan.against and one.runs]
         return fixed[0] if fixed and system.role in ("ours", "baseline") and system.name != plan.against else None
     if system.role != "ours":
         return None
-    others = [
-        one for one in systems if one.role == "reference" or (one.role == "baseline" and one.group == system.group)
-    ]
-    return best_of(others, metric)
+    trained = [one for one in systems if one.role == "baseline" and one.group == system.group]
+    return best_of(trained, metric) or best_of([one for one in systems if one.role == "reference"], metric)
 
 
 def hold_contests(

@@ -136,8 +136,9 @@ def _tests(matches: Sequence[Match]) -> tuple[str, ...]:
         return ()
     opponents = ", ".join(dict.fromkeys(match.opponent for match in matches))
     return (
-        f"Against the best other system of each column ({opponents}), p < {SIGNIFICANT} after Holm's correction over "
-        f"{len(matches)} tests: * better by paired bootstrap over dialogues, + better by paired t-test, ! worse",
+        f"Against the best trained system of others in each column, a trivial one where there is none ({opponents}), "
+        f"p < {SIGNIFICANT} after Holm's correction over {len(matches)} tests: * better by paired bootstrap over "
+        "dialogues, + better by paired t-test, ! worse",
     )
 
 
