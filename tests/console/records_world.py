@@ -21,6 +21,7 @@ from vrbot.serving.accounts import User
 from vrbot.serving.actors import OPERATOR
 from vrbot.serving.api.settings import AppSettings
 from vrbot.serving.api.signin import COOKIE
+from vrbot.serving.proposals import Proposal
 from vrbot.serving.rules_desk import RulesDesk
 from vrbot.serving.safety_desk import Conversation
 from vrbot.serving.service import Desk
@@ -81,6 +82,15 @@ class Labeller:
 
     def what_if(self, conversation: Conversation, change: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.respond(conversation)
+
+    def propose_labels(self, turns: Conversation) -> list[Mapping[str, Proposal]]:
+        """Other labels than those behind the draft: these have read the answer."""
+
+        def of(value: Any, sure: float) -> Proposal:
+            return Proposal(value, sure, "auto-labeller", self.fingerprint)
+
+        action = {"category": of("ask_symptoms", 0.71), "keywords": of(["体温"], 0.64)}
+        return [{"state": of(["发烧", PAYLOAD], 0.83), **(action if answer else {})} for _, answer in turns]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Response, expect
 
@@ -13,6 +14,8 @@ from tests.console.invented_results import put_experiment
 from tests.console.records_world import PAYLOAD, World, running
 from tests.console.small_study import put_study
 from tests.evaluation.invented_study import SYSTEMS
+from vrbot.serving import console
+from vrbot.serving.console.table import PAGES
 
 Visit = Callable[..., "Seen"]
 pytestmark = pytest.mark.slow
@@ -110,6 +113,29 @@ def test_labels_go_out_as_a_file_and_come_in_again(visit: Visit, tmp_path: Path)
     expect(page.get_by_text("已读入 2 段对话")).to_be_visible()
 
 
+def test_suggested_labels_are_confirmed_or_corrected_and_say_how_sure_the_model_is(visit: Visit) -> None:
+    page = visit("bob", "/annotation").page
+    page.get_by_test_id("queue-row").filter(has_text="Chinese").click()
+    first = page.get_by_test_id("turn").first
+    expect(first).to_contain_text("我咳嗽三天了")
+    expect(first.get_by_test_id("category").locator("[aria-pressed=true]")).to_have_text("Diagnosis")
+    page.keyboard.press("p")
+    expect(first.get_by_test_id("category")).to_contain_text("auto-label, 71% sure")
+    expect(first.get_by_test_id("category").locator("[aria-pressed=true]")).to_have_text("Ask symptoms")
+    expect(first.get_by_test_id("state")).to_contain_text(PAYLOAD)
+    first.get_by_test_id("state").locator(".chip-remove").last.click()
+    expect(first.get_by_test_id("state")).to_contain_text("saved")
+    page.keyboard.press("a")
+    expect(page.locator("#turn-2")).to_have_attribute("aria-current", "true")
+    page.reload()
+    first = page.get_by_test_id("turn").first
+    expect(first.get_by_test_id("keywords")).to_contain_text("体温")
+    for kind in ("state", "category", "keywords"):
+        expect(first.get_by_test_id(kind)).to_contain_text("saved")
+    expect(first.get_by_test_id("state")).not_to_contain_text(PAYLOAD)
+    expect(page.locator("#turn-2").get_by_test_id("state")).to_contain_text("auto-label, 83% sure")
+
+
 def test_a_rating_is_blind_and_a_reload_in_the_middle_loses_nothing(visit: Visit) -> None:
     seen = visit("eve", "/evaluation")
     page = seen.page
@@ -193,7 +219,36 @@ def test_card_and_experiments_show_foreign_text_as_text(visit: Visit) -> None:
     expect(page.get_by_text("<b>out</b> of memory")).to_be_visible()
 
 
-@pytest.mark.parametrize(("user", "path"), [("eve", "/audit"), ("sue", "/annotation"), ("sue", "/evaluation")])
-def test_a_page_is_closed_to_roles_it_is_not_for(visit: Visit, user: str, path: str) -> None:
-    page = visit(user, path).page
-    expect(page.get_by_text("Nothing here for this account")).to_be_visible()
+OPEN_TO: dict[str, set[str | None]] = {
+    "/": {"ann", "eve", "ray", "sue"},
+    "/consultations": {"ann"},
+    "/consultations/{consultation}": {"ann"},
+    "/annotation": {"ann", "eve"},
+    "/evaluation": {"ann", "eve", "ray"},
+    "/experiments": {"ann", "eve", "ray", "sue"},
+    "/model": {"ann", "eve", "ray", "sue"},
+    "/audit": {"sue"},
+    "/sign-in": {"ann", "eve", "ray", "sue", None},
+    "/patient/{token}": {"ann", "eve", "ray", "sue", None},
+}
+"""Every page -> to whom it is open: a physician, an annotator, a researcher, an administrator, nobody signed in."""
+
+
+def test_the_table_names_every_page_and_no_other() -> None:
+    registered = {entry.path for entry in PAGES}
+    for module in Path(console.__file__).parent.rglob("*.py"):
+        registered |= set(re.findall(r'@ui\.page\(\s*"([^"]+)"', module.read_text("utf-8")))
+    assert registered == set(OPEN_TO)
+
+
+@pytest.mark.parametrize("path", OPEN_TO)
+def test_a_page_is_closed_to_roles_it_is_not_for(path: str, world: World) -> None:
+    address = world.address + path.format(consultation="0" * 32, token="none")
+    for user in ("ann", "eve", "ray", "sue", None):
+        cookies = {} if user is None else {each["name"]: each["value"] for each in world.cookie(user, "en")}
+        answer = httpx.get(address, cookies=cookies, follow_redirects=False, timeout=60)
+        if user is None and None not in OPEN_TO[path]:
+            assert (answer.status_code, answer.headers["location"][:8]) == (307, "/sign-in"), path
+        else:
+            closed = "Nothing here for this account" in answer.text
+            assert closed == (user not in OPEN_TO[path]), (path, user)

@@ -45,7 +45,7 @@ def test_without_labels_the_proposals_are_what_the_inference_networks_are_measur
     maker, split = labeller(corpus, form), corpus.split("test")
     for rows in maker.label(split, range(split.num_sessions), no_label(split)):
         measured = inference_latents(maker.model, rows.batch)
-        for row, found in enumerate(maker._proposals(rows.inferred, corpus.inventory.names)):
+        for row, found in enumerate(maker.proposals(rows.inferred, corpus.inventory.names)):
             named = [corpus.inventory.names[entity] for entity in measured[row].state or ()]
             assert list(found["state"].value) == named
             assert ("keywords" in found) == bool(rows.inferred.answered[row])
@@ -58,7 +58,7 @@ def test_without_labels_the_proposals_are_what_the_inference_networks_are_measur
 def test_a_confidence_is_the_probability_of_all_that_is_proposed(form: str, corpus: Corpus) -> None:
     maker, split = labeller(corpus, form), corpus.split("test")
     for rows in maker.label(split, range(split.num_sessions), no_label(split)):
-        for found in maker._proposals(rows.inferred, corpus.inventory.names):
+        for found in maker.proposals(rows.inferred, corpus.inventory.names):
             for kind, proposal in found.items():
                 assert 0 <= proposal.confidence <= 1
                 if kind != "category":
@@ -87,9 +87,7 @@ def test_uncertainty_is_zero_where_everything_is_known_and_counts_no_copies(corp
     assert (unsure > 0).all()
     proposals = []
     for rows in maker.label(split, range(split.num_sessions), no_label(split)):
-        proposals += list(
-            zip(rows.turns.tolist(), maker._proposals(rows.inferred, corpus.inventory.names), strict=True)
-        )
+        proposals += list(zip(rows.turns.tolist(), maker.proposals(rows.inferred, corpus.inventory.names), strict=True))
     for turn, found in proposals:
         sure = [-math.log(found[kind].confidence) for kind in found if kind not in maker.copied]
         assert unsure[turn] == pytest.approx(sum(sure), rel=1e-4)

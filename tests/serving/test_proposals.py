@@ -23,6 +23,24 @@ def test_a_proposal_is_no_label_and_is_not_exported(work: DeskAtWork) -> None:
     assert verify(work.store).good
 
 
+def test_a_label_that_goes_out_says_whose_it_is_and_what_the_labeller_had_proposed(work: DeskAtWork) -> None:
+    turn = work.said(work.opened(), "a cough")
+    work.sent(work.desk.drafting.write(ANN, turn.id, "Rest."))
+    annotation = work.desk.annotation
+    annotation.propose(EVE, turn.id, "state", ["fever"], 0.5, "model-1")
+    annotation.label(EVE, turn.id, "state", ["cough"])
+    annotation.label(ANN, turn.id, "category", "chitchat")
+    (session,) = annotation.export(RAY)
+    former = {"value": ["fever"], "confidence": 0.5, "model": "model-1"}
+    assert session.extra["provenance"] == [
+        {
+            "state": {"by": "human", "annotator": "eve", "proposed": former},
+            "category": {"by": "human", "annotator": "ann"},
+        }
+    ]
+    assert session.turns[0].state == ("cough",)
+
+
 def test_proposing_the_same_twice_stores_it_once(work: DeskAtWork) -> None:
     turn = work.said(work.opened(), "a cough")
     work.desk.annotation.propose(EVE, turn.id, "category", "diagnosis", 0.5)

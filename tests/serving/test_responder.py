@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.agent.conftest import MakeAgent, make_agent, tiny_corpus
 from tests.serving.fakes import ANN, PlainRules
+from vrbot.agent.replies import limits_of
+from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.supervision import LabelMasks
+from vrbot.explain.autolabel import AutoLabeller
 from vrbot.serving.replay import replay
-from vrbot.serving.responder import AgentResponder
+from vrbot.serving.responder import AgentResponder, ExplainedResponder, ProposesLabels
 from vrbot.serving.service import Desk
 from vrbot.serving.store import Store
 
@@ -32,3 +38,32 @@ def test_the_drafts_of_a_model_replay_with_that_model_only(make_agent: MakeAgent
     assert (report.same, report.different, report.other_model) == (3, (), 0)
     assert replay(store, responder(make_agent, 1)).other_model == 3
     store.close()
+
+
+def test_the_desk_proposes_the_labels_of_the_auto_labeller(make_agent: MakeAgent, corpus: Corpus) -> None:
+    pretrained = make_agent(seed=2).pretrained
+    labeller = AutoLabeller(pretrained.model, limits_of(pretrained.config.network))  # type: ignore[arg-type]
+    split, responder = corpus.split("test"), ExplainedResponder(pretrained)
+    nothing = np.zeros(split.num_turns, dtype=np.bool_)
+    session = corpus.session("test", 0)
+    (rows,) = labeller.label(split, [0], LabelMasks(nothing, nothing, nothing))
+    found = responder.propose_labels([(turn.patient, turn.physician) for turn in session.turns])
+    assert len(found) == len(session.turns) == len(rows.turns)
+    for mine, expected in zip(found, labeller.proposals(rows.inferred, corpus.inventory.names), strict=True):
+        assert set(mine) == set(expected)
+        for kind, each in expected.items():
+            value = each.value if isinstance(each.value, str) else list(each.value)
+            assert (mine[kind].value, mine[kind].confidence) == (value, each.confidence)
+            assert (mine[kind].source, mine[kind].model) == ("auto-labeller", responder.fingerprint)
+
+
+def test_an_action_is_proposed_only_where_somebody_answered(make_agent: MakeAgent) -> None:
+    responder = ExplainedResponder(make_agent(seed=2).pretrained)
+    answered, unanswered = responder.propose_labels([("头痛", "多久了"), ("三天", "")])
+    assert set(answered) == {"state", "category", "keywords"}
+    assert set(unanswered) == {"state"}
+
+
+def test_a_model_without_inference_networks_proposes_nothing(make_agent: MakeAgent) -> None:
+    assert isinstance(ExplainedResponder(make_agent().pretrained), ProposesLabels)
+    assert not isinstance(AgentResponder(make_agent("seq2seq").pretrained), ProposesLabels)

@@ -58,21 +58,24 @@ def audit_replay(
     database: Database,
     model: Annotated[Path, typer.Argument(help="A saved model, or a run: the one that made the drafts.")],
     corpus: Annotated[Path | None, typer.Option(help="Where a run's corpus has moved to.")] = None,
+    guard: Annotated[Path | None, typer.Option(help="The --guard they were served with.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the newest drafts.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute stored drafts again and compare them bit for bit.
+    """Compute stored drafts again, as `vrbot serve` made them, and compare them bit for bit.
+
+    Give the model, and the guard if there was one, that they were served with: drafts of others are only counted.
 
     \b
     Example:
         vrbot audit replay desk.sqlite runs/vrbot-zh --limit 1000
+        vrbot audit replay desk.sqlite runs/vrbot-zh --guard guard.json
     """
-    from vrbot.agent.pretrained import load_pretrained
     from vrbot.serving.replay import replay
-    from vrbot.serving.responder import AgentResponder
+    from vrbot.serving.responder import responder_of
     from vrbot.serving.store import Store
 
-    responder = AgentResponder(load_pretrained(model, corpus))
+    responder = responder_of(model, corpus, guard)
     with closing(Store.open(database)) as store, counting("drafts") as told:
         report = replay(store, responder, limit, told or (lambda count: None))
     if as_json:
@@ -84,4 +87,5 @@ def audit_replay(
     if not report.good:
         raise typer.Exit(1)
     if not report.same and report.other_model:
-        raise UsageError(f"none of the drafts was made by {model}: name the model that made them")
+        served = str(model) if guard is None else f"{model} with {guard}"
+        raise UsageError(f"none of the drafts was made by {served}: name the model and the guard they were served with")

@@ -32,6 +32,7 @@ VERBS = {
     "explain": "vrbot.cli.explain:explain",
     "annotate": "vrbot.cli.annotate:annotate",
     "bench": "vrbot.cli.bench:bench",
+    "export": "vrbot.cli.export:export",
     "chat": "vrbot.cli.chat:chat",
     "demo": "vrbot.cli.demo:demo",
     "models": "vrbot.cli.models:models",

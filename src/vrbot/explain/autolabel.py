@@ -87,7 +87,7 @@ class AutoLabeller:
         chosen = range(split.num_sessions) if sessions is None else sessions
         turns: dict[int, TurnProposals] = {}
         for rows in self.label(split, chosen):
-            turns |= zip(rows.turns.tolist(), self._proposals(rows.inferred, names), strict=True)
+            turns |= zip(rows.turns.tolist(), self.proposals(rows.inferred, names), strict=True)
         found = []
         for session in chosen:
             own = range(int(split.session_offsets[session]), int(split.session_offsets[session + 1]))
@@ -133,7 +133,7 @@ class AutoLabeller:
             found["keywords"] = keywords.masked_fill(known.keywords_known | ~inferred.answered, 0.0)
         return {kind: (-log_prob).clamp_min(0.0) for kind, log_prob in found.items()}
 
-    def _proposals(self, inferred: Inferred, names: Sequence[str]) -> list[TurnProposals]:
+    def proposals(self, inferred: Inferred, names: Sequence[str]) -> list[TurnProposals]:
         """For each row what has no label yet; an action only where somebody answered."""
         sureness = {kind: (-value).exp().tolist() for kind, value in self._shortfalls(inferred).items()}
         categories = inferred.action.scores.category.argmax(dim=1).tolist()

@@ -13,9 +13,10 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, selec
 
 from vrbot.dialogue.session import CATEGORIES, Action, Session
 from vrbot.dialogue.session import Turn as DialogueTurn
+from vrbot.explain.given_labels import PROVENANCE
 from vrbot.serving.actors import ANNOTATE, CONSULT, EXPORT, Actor
 from vrbot.serving.problems import InvalidInputError
-from vrbot.serving.proposals import PROPOSED, Proposal, proposals_of
+from vrbot.serving.proposals import PROPOSED, Proposal, proposals_of, provenance_of
 from vrbot.serving.queries import messages_of, own_consultation, turn_of, turns_of
 from vrbot.serving.records import Consultation, Turn
 from vrbot.serving.safety_desk import SafetyDesk
@@ -83,12 +84,20 @@ class Annotation:
                 return _label(last)
             return _label(_insert(writer, turn, kind, text, actor.id))
 
-    def propose(self, actor: Actor, turn: str, kind: str, value: Any, confidence: float | None = None) -> Proposal:
+    def propose(
+        self,
+        actor: Actor,
+        turn: str,
+        kind: str,
+        value: Any,
+        confidence: float | None = None,
+        model: str | None = None,
+    ) -> Proposal:
         """What a model holds for the label; it is shown beside the turn until somebody gives a label."""
         actor.must(ANNOTATE)
         if confidence is not None and not 0 <= confidence <= 1:
             raise InvalidInputError(f"confidence is between 0 and 1, got {confidence}")
-        proposal = Proposal(_checked_label(kind, value), confidence, "auto-labeller")
+        proposal = Proposal(_checked_label(kind, value), confidence, "auto-labeller", model)
         with self._store.writing("label proposed", actor) as writer:
             found = self._turn_to_label(writer.connection, actor, turn)
             writer.consultation = found.consultation
@@ -173,15 +182,19 @@ class Annotation:
         with self._store.reading() as connection:
             said = turns_of(connection, consultation)
             answers = {message.turn: message.text for message in messages_of(connection, consultation)}
-            given = _labels_of(connection, turns.c.consultation == consultation)
-        kept = []
+            within = turns.c.consultation == consultation
+            given, proposed = _labels_of(connection, within), proposals_of(connection, within)
+        kept, notes = [], []
         for turn in said:
             patient, physician = self._nameless(turn.text), self._nameless(answers.get(turn.id, ""))
             if patient or physician:
-                of_turn = {kind: label.value for kind, label in given.get(turn.id, {}).items()}
-                state, category, keywords = (of_turn.get(kind) for kind in LABELS)
+                own, of_turn = given.get(turn.id, {}), proposed.get(turn.id, {})
+                values = {kind: label.value for kind, label in own.items()}
+                state, category, keywords = (values.get(kind) for kind in LABELS)
                 kept.append(DialogueTurn(patient, physician, _names(state), _action(category, keywords)))
-        return Session(exported_name(consultation), tuple(kept)) if kept else None
+                notes.append({kind: provenance_of(each.made_by, of_turn.get(kind)) for kind, each in own.items()})
+        extra = {PROVENANCE: notes} if any(notes) else {}
+        return Session(exported_name(consultation), tuple(kept), extra) if kept else None
 
     def _turn_to_label(self, connection: Connection, actor: Actor, turn: str) -> Turn:
         """The turn, if it is the actor's to label; that of another physician looks like none at all."""

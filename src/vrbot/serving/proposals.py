@@ -11,6 +11,8 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Connection, select
 
 from vrbot.dialogue.session import CATEGORIES
+from vrbot.explain.given_labels import HUMAN
+from vrbot.explain.given_labels import PROPOSED as PROPOSED_NOTE
 from vrbot.serving.schema import LABELS, drafts, labels, turns
 from vrbot.serving.texts import canonical_json
 
@@ -25,10 +27,16 @@ class Proposal:
     value: Any
     confidence: float | None
     source: Literal["auto-labeller", "draft"]
+    model: str | None = None  # the fingerprint of the one that proposes, where it is known
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value and where it is from."""
+        named = {} if self.model is None else {"model": self.model}
+        return {"value": self.value, "confidence": self.confidence, **named}
 
     def to_json(self) -> str:
         """As an auto-labeller's proposal is kept."""
-        return canonical_json({"value": self.value, "confidence": self.confidence})
+        return canonical_json(self.to_dict())
 
 
 Proposals = Mapping[str, Mapping[str, Proposal]]
@@ -46,9 +54,17 @@ def proposals_of(connection: Connection, chosen: ColumnElement[bool]) -> Proposa
     kept = kept.where(chosen, labels.c.made_by == PROPOSED).order_by(labels.c.number)
     for row in connection.execute(kept):
         content = json.loads(row.value)
-        proposal = Proposal(content["value"], content["confidence"], "auto-labeller")
+        proposal = Proposal(content["value"], content["confidence"], "auto-labeller", content.get("model"))
         found.setdefault(row.turn, {})[row.kind] = proposal
     return found
+
+
+def provenance_of(made_by: str, proposal: Proposal | None) -> dict[str, Any]:
+    """Who a person's label is by, as `vrbot annotate import` notes it, and what an auto-labeller proposed for it."""
+    note: dict[str, Any] = {"by": HUMAN, "annotator": made_by}
+    if proposal is not None and proposal.source == "auto-labeller":
+        note[PROPOSED_NOTE] = proposal.to_dict()
+    return note
 
 
 def behind_draft(reply: Mapping[str, Any]) -> dict[str, Proposal]:

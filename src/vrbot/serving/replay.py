@@ -43,7 +43,7 @@ def replay(
             conversation = conversation_then(connection, row)
         if row["model"] != responder.fingerprint:
             other += 1
-        elif said_again(responder, conversation, row) == row["reply"]:
+        elif says_the_same(responder, conversation, row):
             same += 1
         else:
             different.append(key)
@@ -62,10 +62,13 @@ def conversation_then(connection: Any, row: dict[str, Any]) -> list[tuple[str, s
     ]
 
 
-def said_again(responder: Responder, conversation: list[tuple[str, str]], row: dict[str, Any]) -> str | None:
+def says_the_same(responder: Responder, conversation: list[tuple[str, str]], row: dict[str, Any]) -> bool:
+    """Whether the model's reply is the stored one to the last bit, and its text the one that could be sent."""
     try:
         if row["change"] is None:
-            return canonical_json(dict(responder.respond(conversation)))
-        return canonical_json(dict(responder.what_if(conversation, json.loads(row["change"]))))
+            reply = dict(responder.respond(conversation))
+        else:
+            reply = dict(responder.what_if(conversation, json.loads(row["change"])))
+        return bool(canonical_json(reply) == row["reply"] and reply["text"] == row["text"])
     except Exception:  # a model that fails now and did not then has not said the same
-        return None
+        return False

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from vrbot.serving.problems import RefusedError
 from vrbot.serving.safety_desk import Conversation
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from vrbot.explain.abstention import Guard
     from vrbot.knowledge.entities import Inventory
     from vrbot.model.contract import DialogueModel
+    from vrbot.model.vrbot import VRBot
+    from vrbot.serving.proposals import Proposal
 
 WhatIf = Callable[[Conversation, Mapping[str, Any]], Mapping[str, Any]]
 
@@ -45,6 +47,20 @@ class RespondsTogether(Protocol):
 
     def respond_many(self, conversations: Sequence[Conversation]) -> list[Mapping[str, Any]]:
         """What `respond` would say to each, to the last bit."""
+        ...
+
+
+@runtime_checkable
+class ProposesLabels(Protocol):
+    """A responder that has inference networks: it reads finished turns, the answers too, and says what they mean."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the model exactly."""
+        ...
+
+    def propose_labels(self, turns: Conversation) -> list[Mapping[str, Proposal]]:
+        """For each turn the labels by kind, and how sure the networks are of each; an action only where answered."""
         ...
 
 
@@ -125,6 +141,29 @@ class ExplainedResponder(AgentResponder):
             return self._explainer.what_if(conversation, NOTHING_CHANGED, words=words)
 
         return [each.to_dict() for each in replies_together(self._agent, conversations, reply)]
+
+    def propose_labels(self, turns: Conversation) -> list[Mapping[str, Proposal]]:
+        """What the inference networks hold for each turn: those of `vrbot annotate propose`."""
+        from vrbot.agent.replies import limits_of
+        from vrbot.dialogue.conversation import encode_conversation
+        from vrbot.explain.autolabel import AutoLabeller
+        from vrbot.serving.proposals import Proposal
+
+        pretrained = self._agent.pretrained
+        labeller = AutoLabeller(cast("VRBot", pretrained.model), limits_of(pretrained.config.network))
+        names, found = pretrained.corpus.inventory.names, dict[int, Mapping[str, Proposal]]()
+        for rows in labeller.label(encode_conversation(pretrained.corpus.encoder, turns), [0]):
+            for turn, proposals in zip(rows.turns.tolist(), labeller.proposals(rows.inferred, names), strict=True):
+                found[turn] = {
+                    kind: Proposal(
+                        each.value if isinstance(each.value, str) else list(each.value),
+                        min(each.confidence, 1.0),
+                        "auto-labeller",
+                        self.fingerprint,
+                    )
+                    for kind, each in proposals.items()
+                }
+        return [found[turn] for turn in range(len(turns))]
 
 
 def responder_of(model: Path, corpus: Path | None = None, guard: Path | None = None) -> AgentResponder:

@@ -10,6 +10,7 @@ from nicegui import ui
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.serving.annotation import Unlabelled
 from vrbot.serving.console.annotation_import import ask_for_file, download_labels
+from vrbot.serving.console.annotation_suggest import can_suggest, suggest
 from vrbot.serving.console.annotation_turn import TurnCard
 from vrbot.serving.console.annotation_view import confirmed, is_done, next_open
 from vrbot.serving.console.parts import asked, button, empty_state, icon, percent, text
@@ -47,6 +48,10 @@ class AnnotationScreen:
             with ui.element("div").classes("save-mark").props('role="status" data-testid="autosave"'):
                 self.mark_icon = icon("cloud_done")
                 self.mark = text("span", self.heard("autosave idle"))
+            if can_suggest(self.visit.desk) and self.queue:
+                propose = button(self.heard("suggest"), lambda: suggest(self), name="auto_awesome", key="P")
+                propose.props('data-testid="suggest"')
+                propose.props["title"] = self.heard("suggest title")
             button(self.heard("import"), lambda: ask_for_file(self), name="upload").props('data-testid="import"')
             button(self.heard("export"), lambda: download_labels(self), name="download").props('data-testid="export"')
         if not self.queue:
@@ -85,13 +90,13 @@ class AnnotationScreen:
         wanted = next((place for place, each in enumerate(turns) if str(each.seq) == turn), first)
         self.go_to(wanted, scroll=wanted > 0)
 
-    async def reload(self) -> None:
-        """Shows everything as the store has it now."""
+    async def reload(self, turn: str = "") -> None:
+        """Shows everything as the store has it now, at the turn of this number if one is given."""
         if not self.queue or self.dialogue is None:
             ui.navigate.reload()
             return
         await self._read_queue()
-        await self.open(self.dialogue)
+        await self.open(self.dialogue, turn)
 
     def go_to(self, place: int, *, scroll: bool = True) -> None:
         """Makes a turn the one the keys work on."""

@@ -108,9 +108,10 @@ class TurnCard:
             text("span", self.heard("nothing"), f"label-chip label-none from-{view.origin}")
 
     def _origin(self, view: Shown) -> None:
-        told = self.heard(view.origin)
+        key = "suggested" if view.by_labeller else view.origin
+        told = self.heard(key)
         if view.confidence is not None:
-            told = self.heard("proposed sure", share=percent(view.confidence))
+            told = self.heard(f"{key} sure", share=percent(view.confidence))
         text("span", told, f"origin origin-{view.origin}")
 
     def _chosen(self) -> None:

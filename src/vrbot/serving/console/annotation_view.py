@@ -19,6 +19,7 @@ class Shown:
     value: Any
     origin: Origin
     confidence: float | None = None
+    by_labeller: bool = False  # proposed by networks that have read the answer, not behind a draft
 
 
 def wanted_kinds(turn: LabelledTurn) -> tuple[str, ...]:
@@ -31,7 +32,8 @@ def shown(turn: LabelledTurn, kind: str) -> Shown:
     if label := turn.labels.get(kind):
         return Shown(kind, label.value, "saved")
     if proposal := turn.proposals.get(kind):
-        return Shown(kind, proposal.value, "proposed", proposal.confidence)
+        by_labeller = proposal.source == "auto-labeller"
+        return Shown(kind, proposal.value, "proposed", proposal.confidence, by_labeller)
     return Shown(kind, None if kind == "category" else [], "open")
 
 

@@ -15,7 +15,7 @@ from vrbot.serving.actors import ADMINISTER, AUDIT, Actor
 from vrbot.serving.problems import NotFoundError, RefusedError
 
 # One draft is replayed as `replay` does it with many.
-from vrbot.serving.replay import conversation_then, said_again
+from vrbot.serving.replay import conversation_then, says_the_same
 from vrbot.serving.responder import Responder
 from vrbot.serving.schema import audit_events, drafts, users
 from vrbot.serving.store import Store
@@ -105,7 +105,7 @@ def replay_draft(store: Store, actor: Actor, responder: Responder | None, draft:
         conversation = conversation_then(connection, kept)
     if kept["model"] != responder.fingerprint:
         return "other model"
-    return "same" if said_again(responder, conversation, kept) == kept["reply"] else "different"
+    return "same" if says_the_same(responder, conversation, kept) else "different"
 
 
 def throw_switch(store: Store, switch: KillSwitch | None, actor: Actor, on: bool, reason: str) -> SwitchState:
