@@ -41,8 +41,9 @@ SETTINGS: Mapping[str, Any] = {
     "training.learning_rate": 4e-3,
     "training.max_epochs": 4,
     "training.validate_every_epochs": 4.0,
+    "decoding.length_penalty": 1.6,
 }
-"""Of the small recipe, changed so that training takes minutes."""
+"""Of the small recipe, changed so that training takes minutes; the length penalty is what larger runs chose."""
 
 SEGMENTERS = {"zh": "rjieba", "en": "spaces"}
 MARK = "demo.json"
