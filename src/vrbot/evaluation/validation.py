@@ -22,7 +22,7 @@ DIALOGUES_TO_CHOOSE_BY = 200
 MERIT = "merit"
 NAT_OF_PERPLEXITY = 2.0
 """What a nat of perplexity is worth in points of micro-F1: where those are level within chance, fluency decides."""
-LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.3, 1.6)
+LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.3, 1.6, 2.0, 2.5)
 WATCHED = (
     "micro_f1",
     "micro_f1_without_most_frequent",
