@@ -71,6 +71,7 @@ class ObjectiveSettings(_Settings):
     state_bound_weight: float = Field(1.0, ge=0)
     action_bound_weight: float = Field(1.0, ge=0)
     supervised_weight: float = Field(1.0, ge=0)
+    state_label_weight: float = Field(5.0, ge=0)
     keyword_weight: float = Field(4.0, ge=0)
     kl_floor: float | None = None
     bound: Literal["two-stage", "joint"] = "two-stage"
@@ -295,6 +296,7 @@ def paper() -> Config:
             split_reconstruction=False,
             categories_by_form=False,
             keyword_weight=1.0,
+            state_label_weight=1.0,
         ),
         training=TrainingSettings(
             batch_size=16,

@@ -143,7 +143,7 @@ class VariationalObjective:
         return (
             terms
             | self._reconstruct(model, batch, given, moment)
-            | _label_terms(states, actions, known, self.settings.keyword_weight)
+            | _label_terms(states, actions, known, self.settings)
         )
 
     def _draw_prior_state(
@@ -269,13 +269,13 @@ class VariationalObjective:
 
 
 def _label_terms(
-    states: StatePass, actions: ActionPass | None, known: KnownLatents, keyword_weight: float
+    states: StatePass, actions: ActionPass | None, known: KnownLatents, settings: ObjectiveSettings
 ) -> dict[str, Tensor]:
     """log p(S) + log q(S) and log p(A) + log q(A) where known (Eq. 20); the reply's term is the bounds' own."""
     states_known = SpanScores(states.posterior).log_prob(known.state) + SpanScores(states.prior).log_prob(known.state)
-    labels = states_known * known.state_known
+    labels = settings.state_label_weight * states_known * known.state_known
     if actions is not None:
-        for scores, weight in ((actions.posterior, 1.0), (actions.prior, keyword_weight)):
+        for scores, weight in ((actions.posterior, 1.0), (actions.prior, settings.keyword_weight)):
             labels = labels + weight * scores.keywords.log_prob(known.keywords) * known.keywords_known
             chosen = chosen_log_prob(scores.category, known.category.argmax(dim=-1))
             labels = labels + chosen * known.category_known
