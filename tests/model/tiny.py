@@ -54,6 +54,7 @@ SETTINGS: Mapping[str, Any] = {
     "objective.split_reconstruction": False,
     "objective.state_bound_weight": 1.0,
     "objective.keyword_weight": 1.0,
+    "objective.state_label_weight": 1.0,
     "decoding.beam": 1,
     "decoding.max_length": 12,
 }

@@ -72,6 +72,19 @@ def test_the_weight_of_the_keywords_counts_the_priors_word_on_them_so_many_times
 
 
 @torch.no_grad()
+def test_state_labels_count_so_many_times_and_nothing_else_does(corpus: Corpus) -> None:
+    def total(weight: float, labelled: bool) -> float:
+        batch = batch_of(corpus) if labelled else without_labels(batch_of(corpus))
+        model = tiny_vrbot(tiny_config(objective__state_label_weight=weight), corpus)
+        return float(model.loss(batch, moment()).total)
+
+    once, twice, five = (total(weight, labelled=True) for weight in (1.0, 2.0, 5.0))
+    assert twice > once
+    assert five - once == pytest.approx(4 * (twice - once), rel=1e-4)
+    assert total(5.0, labelled=False) == total(1.0, labelled=False)
+
+
+@torch.no_grad()
 def test_the_loss_is_the_weighted_sum_of_its_bounds_and_labels(corpus: Corpus) -> None:
     batch = batch_of(corpus)
 
