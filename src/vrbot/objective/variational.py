@@ -141,9 +141,7 @@ class VariationalObjective:
         if actions is not None:
             terms |= self._kl_actions(actions, moment)
         return (
-            terms
-            | self._reconstruct(model, batch, given, moment)
-            | _label_terms(states, actions, known, self.settings)
+            terms | self._reconstruct(model, batch, given, moment) | _label_terms(states, actions, known, self.settings)
         )
 
     def _draw_prior_state(
