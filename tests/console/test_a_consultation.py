@@ -17,6 +17,7 @@ from vrbot.serving.records import Consultation
 
 __all__ = ["tiny_corpus", "trained_run"]
 
+OPTION = ".finder .button-option"
 DRAFT, BEFORE, CHIP = "[data-testid=draft]", "[data-testid=draft-before]", "[data-testid=state] [data-chip]"
 
 
@@ -50,6 +51,13 @@ def write_to_physician(page: Page, text: str) -> None:
 
 def remove_chip(page: Page, name: str) -> None:
     page.click(f'[data-chip="{name}"] .button-icon')
+
+
+def add_term(page: Page, name: str, *, typed: str, box: int) -> None:
+    """Finds a term in the box behind the plus of the state (0) or of the keywords (1), and takes it."""
+    page.click(f".button-add >> nth={box}")
+    page.fill(".finder input", typed)
+    page.click(f'{OPTION}:has-text("{name}")')
 
 
 @pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.language)
@@ -93,15 +101,29 @@ def test_undo_goes_back_to_the_draft_before_and_category_and_keywords_can_be_tri
     expect(desk.locator(DRAFT)).to_have_text("您有咳嗽。考虑流感。")
     desk.click("[data-category=ask_symptoms]")
     expect(desk.locator(DRAFT)).to_have_text("您有咳嗽。有没有流感？")
-    desk.click(".button-add >> nth=1")
-    desk.fill(".finder input", "头")
-    desk.click(".finder .button-option")
+    add_term(desk, "头痛", typed="头", box=1)
     expect(desk.locator(DRAFT)).to_have_text("您有咳嗽。有没有流感 头痛？")
     desk.keyboard.press("u")
     expect(desk.locator(DRAFT)).to_have_text("您有咳嗽。有没有流感？")
     desk.keyboard.press("u")
     expect(desk.locator(DRAFT)).to_have_text("您有咳嗽。考虑流感。")
     expect(desk.locator(BEFORE)).to_have_count(0)
+
+
+def test_a_term_that_still_matches_keeps_its_button_while_somebody_types(console: Served, open_page: OpenPage) -> None:
+    consultation = console.opened()
+    console.said(consultation, "我咳嗽")
+    desk = open_page(console.desk_page(consultation))
+    desk.click(".button-add >> nth=1")
+    option = desk.locator(f'{OPTION}:has-text("头痛")').element_handle()
+    desk.fill(".finder input", "头")
+    expect(desk.locator(f'{OPTION}:has-text("咳嗽")')).to_have_count(0)
+    option.click()
+    expect(desk.locator(DRAFT)).to_have_text("您有咳嗽。考虑流感 头痛。")
+    desk.click(".button-add >> nth=1")
+    desk.fill(".finder input", "没有这个词")
+    expect(desk.locator(OPTION)).to_have_count(0)
+    expect(desk.locator(".finder .hint")).to_be_visible()
 
 
 def test_two_screens_of_one_consultation_show_the_same(console: Served, open_page: OpenPage) -> None:
@@ -139,9 +161,7 @@ def steer_and_approve(console: Served, open_page: OpenPage) -> None:
     console.said(consultation, "我咳嗽三天了，发烧，头痛")
     desk = open_page(console.desk_page(consultation))
     expect(desk.locator("[data-testid=accept]")).to_be_visible()
-    desk.click(".button-add >> nth=0")
-    desk.fill(".finder input", "腹泻")
-    desk.click(".finder .button-option")
+    add_term(desk, "腹泻", typed="腹泻", box=0)
     expect(desk.locator(BEFORE)).to_be_visible()
     expect(desk.locator('[data-chip="腹泻"]')).to_be_visible()
     shown = desk.locator(DRAFT).text_content()

@@ -145,6 +145,9 @@ class WhyColumn:
         with menu, ui.element("div").classes("finder"):
             box = ui.input(placeholder=self._heard("find")).props("dense outlined autofocus debounce=120")
             found = ui.element("div").classes("finder-list")
+            nothing = text("span", self._heard("find none"), "hint")
+        nothing.set_visibility(False)
+        shown: dict[str, ui.element] = {}
 
         async def take(name: str) -> None:
             menu.close()
@@ -152,14 +155,16 @@ class WhyColumn:
             await add(name)
 
         def look() -> None:
-            found.clear()
-            wanted = str(box.value or "").strip()
-            with found:
-                names = self._matching(wanted)
-                for name in names:
-                    button(name, lambda name=name: take(name), kind="option")
-                if not names:
-                    text("span", self._heard("find none"), "hint")
+            """Shows what matches now; a name that still matches keeps its button, so that no click is lost."""
+            names = self._matching(str(box.value or "").strip())
+            for name in [name for name in shown if name not in names]:
+                shown.pop(name).delete()
+            for place, name in enumerate(names):
+                if name not in shown:
+                    with found:
+                        shown[name] = button(name, lambda name=name: take(name), kind="option")
+                shown[name].move(target_index=place)
+            nothing.set_visibility(not names)
 
         box.on_value_change(look)
         box.on("keydown.enter", lambda: (names := self._matching(str(box.value or "").strip())) and take(names[0]))
