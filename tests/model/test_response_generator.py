@@ -148,3 +148,22 @@ def test_the_precision_of_a_search_changes_neither_training_nor_more_than_the_la
     response = targets.response, targets.response_lengths
     scores = [model.generator.log_prob(given, vectors, *response) for model in (exact, rounded)]
     assert torch.equal(*scores)
+
+
+def test_scoring_in_many_blocks_keeps_the_words_vectors_once(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = tiny_vrbot(tiny_config(network__readings="fed"), corpus), batch_of(corpus)
+    monkeypatch.setattr("vrbot.model.reply_sources.ROWS_AT_ONCE", 2)
+    given, targets = conditions(model, batch), batch.targets
+    own = {parameter.data_ptr() for parameter in model.parameters()}
+    kept: set[int] = set()
+
+    def note(tensor: Tensor) -> Tensor:
+        if tensor.dim() == 2 and len(tensor) == len(model.generator.output_bias) and tensor.data_ptr() not in own:
+            kept.add(tensor.data_ptr())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        arguments = (given, model.category_vectors(given.action), targets.response, targets.response_lengths)
+        total = model.generator.log_prob(*arguments).sum()
+    assert total.requires_grad
+    assert len(kept) == 1

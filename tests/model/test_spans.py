@@ -9,7 +9,7 @@ from tests.model.test_distributions import drawing
 from tests.model.tiny import FORMS, batch_of, keyword_log_probs, random_spans, tiny_config, tiny_vrbot
 from vrbot.dialogue.corpus import Corpus
 from vrbot.model.policy_network import Action, ActionClamp
-from vrbot.model.spans import Clamp, Span, Written, one_hot_choice, span_of
+from vrbot.model.spans import Clamp, Span, Written, one_hot_choice, span_of, vectors_of
 
 TRACKERS, POLICIES = ("prior_tracker", "inference_tracker"), ("prior_policy", "inference_policy")
 
@@ -19,6 +19,17 @@ def test_a_span_of_ids_is_cut_or_filled_with_none() -> None:
     assert span.ids.tolist() == [[3, 1], [0, 4], [4, 4]]
     assert span.mask.tolist() == [[True, True], [True, False], [False, False]]
     assert span_of(torch.zeros(2, 0, dtype=torch.long), 3, 4).ids.tolist() == [[4, 4, 4], [4, 4, 4]]
+
+
+@pytest.mark.parametrize("hard", [True, False], ids=["hard", "soft"])
+def test_the_vectors_of_a_span_are_one_product_with_and_without_gradient(hard: bool) -> None:
+    weights = random_spans(9, 4, 6, seed=0).weights
+    weights = weights if hard else (weights + 0.1).softmax(dim=-1)
+    table = torch.randn(7, 5, generator=torch.Generator().manual_seed(1))
+    expected = torch.einsum("nle,ed->nld", weights, table)
+    torch.testing.assert_close(vectors_of(weights, table), expected)
+    with torch.no_grad():
+        torch.testing.assert_close(vectors_of(weights, table), expected)
 
 
 def test_what_stands_before_each_position_is_what_writing_one_by_one_would_remember() -> None:

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from vrbot.nets.attention import AdditiveAttention, DotAttention, Memory
+from vrbot.nets.attention import AdditiveAttention, DotAttention, FoldedMemory, LongMemory, Memory, read_folded
 
 HIDDEN = 4
 MASK = torch.tensor([[True, True, False], [False, False, False], [True, True, True]])
@@ -57,3 +57,59 @@ def test_an_empty_memory_reads_zeros_and_sends_finite_gradients() -> None:
     assert not gradient[1].any()
     assert not dot().read(queries(), Memory(values()[:, :0], MASK[:, :0])).any()
     assert not additive(queries()[:, 0], values()[:, :0], MASK[:, :0]).any()
+
+
+def long_memories(*lengths: int) -> tuple[Memory, LongMemory]:
+    """The same rows of the given lengths, twice."""
+    random = torch.Generator().manual_seed(4)
+    vectors = torch.randn(len(lengths), max(lengths), HIDDEN, generator=random)
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    mask[:, 1] = False  # a hole: what exists need not come first
+    return Memory(vectors, mask), LongMemory(vectors, mask)
+
+
+@torch.no_grad()
+def test_rows_read_the_same_in_groups_of_similar_length_also_after_some_are_gone() -> None:
+    plain, grouped = long_memories(2, 40, 0, 3, 5, 1, 2, 9, 4, 30)
+    query = torch.randn(10, 2, HIDDEN, generator=torch.Generator().manual_seed(5))
+    assert grouped._groups is not None
+    torch.testing.assert_close(dot().read(query, grouped), dot().read(query, plain))
+    fewer = torch.tensor([9, 8, 7, 5, 4, 3, 2, 1, 0])
+    torch.testing.assert_close(dot().read(query[fewer], grouped.select(fewer)), dot().read(query, plain)[fewer])
+
+
+def test_rows_of_similar_length_are_not_taken_apart() -> None:
+    assert long_memories(*[7] * 20)[1]._groups is None
+    assert long_memories(9)[1]._groups is None
+
+
+@torch.no_grad()
+def test_a_folded_memory_says_to_the_next_layer_what_reading_it_would() -> None:
+    attention, query = dot(), queries()
+    layer = torch.randn(5, HIDDEN, generator=torch.Generator().manual_seed(6))
+    keys = values() @ attention.project_query.weight / math.sqrt(HIDDEN)
+    folded = FoldedMemory(values(), MASK, keys, values() @ layer.T)
+    null = attention.project_query(query) @ attention.null_key.unsqueeze(1) / math.sqrt(HIDDEN)
+    expected = attention.read(query, Memory(values(), MASK)) @ layer.T
+    torch.testing.assert_close(read_folded(query, null, folded), expected)
+    rows = torch.tensor([2, 0])
+    torch.testing.assert_close(read_folded(query[rows], null[rows], folded.select(rows)), expected[rows])
+
+
+def test_the_gradient_of_additive_attention_is_that_of_its_plain_form() -> None:
+    torch.manual_seed(3)
+    additive, memory, query = AdditiveAttention(HIDDEN, HIDDEN, 6).double(), values().double(), queries()[:, 0].double()
+    rows = torch.tensor([0, 2])  # those that can read something
+    found: list[Tensor] = []
+    expected: list[Tensor] = []
+    for form in (found, expected):
+        given = [query.clone().requires_grad_(), memory.clone().requires_grad_(), *additive.parameters()]
+        if form is found:
+            read = additive(given[0], given[1], MASK)[rows]
+        else:
+            hidden = torch.tanh(additive.project_query(given[0]).unsqueeze(1) + additive.project_key(given[1]))
+            scores = additive.score(hidden).squeeze(-1).masked_fill(~MASK, -math.inf)[rows]
+            read = torch.bmm(scores.softmax(dim=-1).unsqueeze(1), given[1][rows]).squeeze(1)
+        form += [read, *torch.autograd.grad(read.square().sum(), given)]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from vrbot.nets import prepared
 from vrbot.nets.prepared import FEW_ROWS, Prepared, Projection, RoundedProjection, int8_is_possible
 
 
@@ -20,9 +21,11 @@ def vectors(rows: int) -> Tensor:
     return torch.randn(rows, 24, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
 @pytest.mark.parametrize("rows", [1, FEW_ROWS, FEW_ROWS + 1])
-def test_a_projection_is_the_linear_layer(rows: int) -> None:
+def test_a_projection_is_the_linear_layer(rows: int, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     linear = layer()
+    monkeypatch.setattr(prepared, "WORTH_PACKING", 0 if large else 10**9)
     found = Projection(linear.weight.detach(), linear.bias.detach())(vectors(rows))
     torch.testing.assert_close(found, linear(vectors(rows)).detach())
 

@@ -153,5 +153,8 @@ def mentions_in(encoded: Encoded, entities: Tensor, positions: Tensor) -> Mentio
             encoded.tokens.new_zeros(len(entities), 0, encoded.tokens.shape[-1]),
             mask[:, :0],
         )
-    index = positions.clamp_min(0).unsqueeze(-1).expand(-1, -1, encoded.tokens.shape[-1])
-    return Mentions(entities.clamp_min(0), encoded.tokens.gather(1, index), mask)
+    num_rows, width, size = encoded.tokens.shape
+    places = positions.clamp_min(0) + width * torch.arange(num_rows, device=positions.device).unsqueeze(1)
+    # `gather` would keep all tokens for its backward pass.
+    vectors = encoded.tokens.flatten(0, 1).index_select(0, places.flatten()).view(*places.shape, size)
+    return Mentions(entities.clamp_min(0), vectors, mask)

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from vrbot.model.spans import Span
-from vrbot.probability.category import chosen_log_prob
 from vrbot.probability.span import SpanDistribution
 
 IMPOSSIBLE = -20.0
@@ -29,7 +28,10 @@ class SpanScores:
 
     def log_prob(self, keywords: Span) -> Tensor:
         """Log probability of known keywords [N]; what cannot be written costs a fixed price."""
-        chosen = chosen_log_prob(self.log_probs, keywords.ids)
+        ids = keywords.ids
+        places = ids + self.log_probs.shape[-1] * torch.arange(ids.numel(), device=ids.device).view_as(ids)
+        # `gather` would keep all log probabilities for its backward pass.
+        chosen = self.log_probs.flatten().index_select(0, places.flatten()).view_as(ids)
         return torch.where(chosen.isfinite(), chosen, IMPOSSIBLE).sum(dim=-1)
 
     def divergence_from(self, posterior: SpanScores, drawn: Span, floor: float | None) -> Tensor:

@@ -13,7 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from vrbot.nets.attention import DotAttention, Memory, read_scored
+from vrbot.nets.attention import DotAttention, FoldedMemory, LongMemory, Memory, read_folded, read_scored
 from vrbot.nets.prepared import Prepared, Projection
 from vrbot.nets.reading_gru import read_along
 from vrbot.nets.recurrence import GateParts, gru_along, gru_step, pack, spread
@@ -40,10 +40,25 @@ class ReadingsFed(nn.Module):
         self.gates_of_readings = nn.Linear(NUM_READINGS * hidden_size, 3 * hidden_size)
         self.gates_of_hidden = nn.Linear(hidden_size, 3 * hidden_size)
         self._from_hidden, self._from_input = Prepared(_state_products), Prepared(_input_products)
+        self._from_hidden_few, self._from_input_few = Prepared(_state_products_folded), Prepared(_input_products_folded)
+
+    @torch.no_grad()
+    def prepared(self, readings: Sequence[Memory]) -> tuple[Memory, ...]:
+        """Memories as they are best read step by step: the spans' products with the weights are taken beforehand."""
+        context, *spans = readings
+        size, folded = self.gates_of_hidden.in_features, []
+        for i, memory in enumerate(spans, start=1):
+            attention = cast("DotAttention", self.attentions[i])
+            keys = memory.values @ (attention.project_query.weight / math.sqrt(size))
+            told = memory.values @ self.gates_of_readings.weight[:, i * size : (i + 1) * size].T
+            folded.append(FoldedMemory(memory.values, memory.mask, keys, told))
+        return LongMemory(context.values, context.mask), *folded
 
     @torch.no_grad()
     def advance(self, hidden: Tensor, word: Tensor, readings: Sequence[Memory]) -> Advanced:
         """One step, without gradient, for rows that stand side by side per item; words [rows, D]."""
+        if any(isinstance(memory, FoldedMemory) for memory in readings):
+            return self._advance_prepared(hidden, word, readings)
         size, count, of_hidden, of_read = hidden.shape[1], NUM_READINGS, self.gates_of_hidden, self.gates_of_readings
         attended = [weight for each in self.attentions for weight in each.parameters()]
         told = self._from_hidden.of(of_hidden.weight, of_hidden.bias, *attended)(hidden)  # [rows, 3H + MH + M]
@@ -55,10 +70,24 @@ class ReadingsFed(nn.Module):
         gates = self._from_input.of(self.gates_of_word.weight, of_read.weight, of_read.bias)(
             torch.cat((word, *read), dim=1)
         )
-        now = GateParts.of(gates, size, [len(gates)])[0]
-        now.step(told[:, : 2 * size], told[:, 2 * size : 3 * size])
-        hidden = torch.lerp(now.candidate, hidden, now.update)
-        return Advanced(hidden, hidden)
+        return _passed(gates, told, hidden)
+
+    def _advance_prepared(self, hidden: Tensor, word: Tensor, readings: Sequence[Memory]) -> Advanced:
+        """The same with memories that are `prepared`."""
+        size, of_hidden, of_read = hidden.shape[1], self.gates_of_hidden, self.gates_of_readings
+        attended = [weight for each in self.attentions for weight in each.parameters()]
+        told = self._from_hidden_few.of(of_hidden.weight, of_hidden.bias, *attended)(hidden)  # [rows, 3H + H + M]
+        items = len(readings[0].mask)
+        by_item, states = told.unflatten(0, (items, -1)), hidden.unflatten(0, (items, -1))
+        nulls = by_item[..., 4 * size :]
+        read = read_scored(by_item[..., 3 * size : 4 * size], nulls[..., :1], readings[0]).flatten(0, 1)
+        gates = self._from_input_few.of(self.gates_of_word.weight, of_read.weight, of_read.bias)(
+            torch.cat((word, read), dim=1)
+        )
+        for i, memory in enumerate(readings[1:], start=1):
+            assert isinstance(memory, FoldedMemory), "memories are prepared all together"
+            gates += read_folded(states, nulls[..., i, None], memory).flatten(0, 1)
+        return _passed(gates, told, hidden)
 
     def along(self, hidden: Tensor, words: Tensor, lengths: Tensor, readings: Sequence[Memory]) -> Tensor:
         """Output vectors [N, R, H] along given words [N, R, D]; rows stand longest first."""
@@ -78,6 +107,28 @@ def _state_products(weight: Tensor, bias: Tensor, *attended: Tensor) -> Projecti
     return Projection(joined, nn.functional.pad(bias, (0, len(joined) - len(bias))))
 
 
+def _passed(gates: Tensor, told: Tensor, hidden: Tensor) -> Advanced:
+    """Through the cell: gates [rows, 3H] hold the inputs' part, `told` [rows, 3H and more] begins with the state's."""
+    size = hidden.shape[1]
+    now = GateParts.of(gates, size, [len(gates)])[0]
+    now.step(told[:, : 2 * size], told[:, 2 * size : 3 * size])
+    hidden = torch.lerp(now.candidate, hidden, now.update)
+    return Advanced(hidden, hidden)
+
+
+def _state_products_folded(weight: Tensor, bias: Tensor, *attended: Tensor) -> Projection:
+    """As `_state_products`, with the query of the first memory only."""
+    scale = 1 / math.sqrt(weight.shape[1])
+    of_nulls = [null @ query * scale for null, query in zip(attended[::2], attended[1::2], strict=True)]
+    joined = torch.cat((weight, attended[1] * scale, torch.stack(of_nulls)))
+    return Projection(joined, nn.functional.pad(bias, (0, len(joined) - len(bias))))
+
+
+def _input_products_folded(of_word: Tensor, of_readings: Tensor, bias: Tensor) -> Projection:
+    """As `_input_products`, of the first memory only."""
+    return _input_products(of_word, of_readings[:, : of_readings.shape[1] // NUM_READINGS], bias)
+
+
 def _input_products(of_word: Tensor, of_readings: Tensor, bias: Tensor) -> Projection:
     """The word's and the readings' parts of the gates together."""
     return Projection(torch.cat((of_word, of_readings), dim=1), bias)
@@ -91,6 +142,12 @@ class ReadingsLate(nn.Module):
         self.attentions = nn.ModuleList(DotAttention(hidden_size, hidden_size) for _ in range(NUM_READINGS))
         self.gru = nn.GRU(embedding_size, hidden_size, batch_first=True)
         self.combine = nn.Linear((NUM_READINGS + 1) * hidden_size, hidden_size)
+
+    @torch.no_grad()
+    def prepared(self, readings: Sequence[Memory]) -> tuple[Memory, ...]:
+        """Memories as they are best read step by step."""
+        context, *spans = readings
+        return LongMemory(context.values, context.mask), *spans
 
     def advance(self, hidden: Tensor, word: Tensor, readings: Sequence[Memory]) -> Advanced:
         hidden = gru_step(self.gru, word, hidden)

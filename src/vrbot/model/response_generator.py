@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -23,7 +23,7 @@ from vrbot.nets.attention import Memory
 from vrbot.nets.copying import merge_copies_in_place, same_ids, target_log_prob
 from vrbot.nets.encoders import Encoded
 from vrbot.nets.prepared import Precision, Prepared, Projection, RoundedProjection, int8_is_possible
-from vrbot.nets.vocabulary_scores import target_and_total
+from vrbot.nets.vocabulary_scores import target_and_total_of, with_bias
 
 ROWS_COPYING = 16
 """How many rows look for words to copy at once."""
@@ -92,7 +92,7 @@ class ReplyMemory:
     def left(self, named: Tensor) -> tuple[Memory, ...]:
         """The readings when these keywords have been named [N, Q, L]: only what is left of them is read."""
         *others, keywords = self.readings
-        return (*others, Memory(keywords.values, keywords.mask.unsqueeze(1) & ~named))
+        return (*others, keywords.masked(keywords.mask.unsqueeze(1) & ~named))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,8 @@ class ResponseGenerator(nn.Module):
     def initial(self, given: Conditions, categories: Tensor) -> DecoderState:
         """b^R_0 = W_d [h^c; h^S; e^{A^c}; h^{A^k}], and the memories; categories are vectors [N, D]."""
         response = given.context_words.new_zeros(len(given.context_words), 0)
-        return self._begin(self.sources(given, response), categories)
+        begun = self._begin(self.sources(given, response), categories)
+        return replace(begun, memory=replace(begun.memory, readings=self.cell.prepared(begun.memory.readings)))
 
     def _begin(self, given: ReplySources, categories: Tensor) -> DecoderState:
         parts = (given.context.summary, given.state_read.summary, categories, given.keywords_read.summary)
@@ -177,9 +178,10 @@ class ResponseGenerator(nn.Module):
         """
         total = torch.zeros(len(lengths), device=response.device)
         blocks = blocks_of(lengths, given.context.mask.sum(dim=1)[given.rows])
+        vocabulary = with_bias(self.words.weight, self.output_bias)
         for rows, block in zip(blocks, given.in_blocks(blocks), strict=True):
             words = response[rows, : int(lengths[rows[0]])]
-            per_word, row = self._word_log_probs(block, categories[rows], words, lengths[rows])
+            per_word, row = self._word_log_probs(block, categories[rows], words, lengths[rows], vocabulary)
             total = total.index_add(0, rows[row], per_word)
         return total
 
@@ -199,7 +201,7 @@ class ResponseGenerator(nn.Module):
         )
 
     def _word_log_probs(
-        self, given: ReplySources, categories: Tensor, response: Tensor, lengths: Tensor
+        self, given: ReplySources, categories: Tensor, response: Tensor, lengths: Tensor, vocabulary: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Log probability of every real word [P], and the row it stands in [P]."""
         start = self._begin(given, categories)
@@ -210,8 +212,9 @@ class ResponseGenerator(nn.Module):
             readings = start.memory.left(self._names(before, start.memory.keywords).cumsum(dim=1) > 0)
         outputs = self.cell.along(start.hidden, self.dropout(self.words(before)), lengths, readings)  # [N, R, H]
         there = torch.arange(response.shape[1], device=response.device) < lengths.unsqueeze(1)
-        row, step = there.nonzero(as_tuple=True)
-        return self._target_log_probs(outputs, row, step, response, given, start.memory), row
+        outputs = outputs[there]  # [P, H]
+        generated = target_and_total_of(self.output(self.dropout(outputs)), vocabulary, response[there])
+        return self._with_copies(generated, self.copy_query(outputs), there, response, given), there.nonzero()[:, 0]
 
     @torch.no_grad()
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
@@ -224,7 +227,7 @@ class ResponseGenerator(nn.Module):
             readings = state.memory.left(named.unflatten(0, (items, -1)))
         advanced = self.cell.advance(state.hidden, self.words(tokens), readings)
         generation = self._projection.of(self.words.weight, self.output_bias)(self.output(advanced.output))
-        scores = self._copy_scores(advanced.output.unflatten(0, (items, -1)), state.memory)
+        scores = _copy_scores(self.copy_query(advanced.output).unflatten(0, (items, -1)), state.memory)
         memory = state.memory
         log_probs = merge_copies_in_place(
             generation.unflatten(0, (items, -1)), scores, memory.copy_words, memory.same_words
@@ -250,24 +253,22 @@ class ResponseGenerator(nn.Module):
         meant = self.meanings[words]  # [N, Q, K]
         return (meant.unsqueeze(-1) == keywords[:, None, None, :]).any(dim=2)
 
-    def _target_log_probs(
-        self, outputs: Tensor, row: Tensor, step: Tensor, response: Tensor, given: ReplySources, memory: ReplyMemory
+    def _with_copies(
+        self, generated: tuple[Tensor, Tensor], query: Tensor, there: Tensor, response: Tensor, given: ReplySources
     ) -> Tensor:
-        """Log probability of every real word [P]; only those positions are projected to the vocabulary."""
-        target = response[row, step]  # [P]
-        vectors = self.output(self.dropout(outputs[row, step]))
-        target_logit, total = target_and_total(vectors, self.words.weight, self.output_bias, target)
-        parts = []
-        for begin in range(0, len(outputs), ROWS_COPYING):  # rows stand longest first: little padding in each part
-            rows = slice(begin, begin + ROWS_COPYING)
-            here = (row >= begin) & (row < begin + ROWS_COPYING)
-            width = int(step[here].max()) + 1
-            index = row[here] - begin, step[here]
-            scores = self._copy_scores(outputs[rows, :width], memory.select(rows))[index]  # [p, J]
+        """Log probability of the words that are `there` [P]: generated (logits and logsumexp of all) or copied."""
+        memory, masks, parts = _memory(given), there.split(ROWS_COPYING), []
+        counts = [int(mask.sum()) for mask in masks]
+        by_part = zip(masks, *(each.split(counts) for each in (*generated, query)), strict=True)
+        for i, (mask, logit, total, asking) in enumerate(by_part):
+            rows, width = slice(i * ROWS_COPYING, i * ROWS_COPYING + len(mask)), int(mask.sum(dim=1).max())
+            index = mask.nonzero(as_tuple=True)  # rows stand longest first: little padding in each part
+            asking = asking.new_zeros(len(mask), width, asking.shape[1]).index_put(index, asking)
+            scores = _copy_scores(asking, memory.select(rows))[index]  # [p, J]
             words = response[rows, :width].unsqueeze(-1)
             in_context = (given.context_words[rows].unsqueeze(1) == words).to(scores.dtype)
             match = torch.cat((in_context, given.match[rows, :width]), dim=-1)[index]
-            parts.append(target_log_prob(target_logit[here], total[here], scores, match))
+            parts.append(target_log_prob(logit, total, scores, match))
         return torch.cat(parts)
 
     def _span_match(self, response: Tensor, spans: Sequence[Span]) -> Tensor:
@@ -279,11 +280,11 @@ class ResponseGenerator(nn.Module):
         ]
         return torch.cat(parts, dim=-1) * (entity < len(self.entity_words)).unsqueeze(-1)
 
-    def _copy_scores(self, states: Tensor, memory: ReplyMemory) -> Tensor:
-        """h^W_j . b, [N, Q, H] -> [N, Q, J]."""
-        query = self.copy_query(states)
-        scores = torch.cat([torch.bmm(query, part.values.transpose(1, 2)) for part in memory.readings], dim=-1)
-        return scores.masked_fill(~memory.copy_mask.unsqueeze(1), -math.inf)
+
+def _copy_scores(query: Tensor, memory: ReplyMemory) -> Tensor:
+    """h^W_j . b, projected [N, Q, H] -> [N, Q, J]."""
+    scores = torch.cat([part.products(query) for part in memory.readings], dim=-1)
+    return scores.masked_fill(~memory.copy_mask.unsqueeze(1), -math.inf)
 
 
 def _memory(given: ReplySources) -> ReplyMemory:

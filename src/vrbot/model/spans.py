@@ -53,6 +53,19 @@ class Span:
         return Span(torch.where(chosen[:, None, None], other.weights, self.weights))
 
 
+def vectors_of(weights: Tensor, table: Tensor) -> Tensor:
+    """The vectors of symbols [E+1, D] added up under weights [..., E+1] -> [..., D].
+
+    Without gradient, weights that are all for one symbol are looked up: a product with thousands of symbols, all but
+    one of them zero, is what perceiving a turn would otherwise spend much of its time on.
+    """
+    if not torch.is_grad_enabled():
+        most, ids = weights.max(dim=-1)
+        if bool((most == 1.0).all()):
+            return table[ids]
+    return weights @ table
+
+
 def span_of(entities: Tensor, length: int, num_entities: int) -> Span:
     """The one-hot span of entity ids [N, K], padded with -1; cut or filled with NONE to the length."""
     ids = torch.full((len(entities), length), num_entities, dtype=torch.long, device=entities.device)
@@ -133,7 +146,7 @@ class SpanReader(nn.Module):
         self.encoder = SpanEncoder(embedding_size, hidden_size)
 
     def forward(self, span: Span, table: Tensor) -> Encoded:
-        read: Encoded = self.encoder(span.weights @ table, span.mask)
+        read: Encoded = self.encoder(vectors_of(span.weights, table), span.mask)
         return read
 
 
@@ -153,7 +166,7 @@ class SpanWriter(nn.Module):
 
     def states_along(self, initial: Tensor, span: Span, table: Tensor) -> Tensor:
         """Decoder states when fed a given span, in one call -> [N, L, H]."""
-        fed = span.weights[:, :-1] @ table
+        fed = vectors_of(span.weights[:, :-1], table)
         first = self.start_symbol.expand(len(fed), 1, -1)
         return gru_over(self.gru, torch.cat((first, fed), dim=1), initial)
 
@@ -169,16 +182,17 @@ class SpanWriter(nn.Module):
         hidden, fed = initial, self.start_symbol.expand(len(initial), -1)
         written = Written.nothing(len(initial), len(table), table.device)
         log_probs, weights = [], []
+        is_clamped = clamp is not None and bool(clamp.rows.any())
         for position in range(length):
             hidden = gru_step(self.gru, fed, hidden)
             step = score(hidden.unsqueeze(1), written)
             chosen = choose(step.squeeze(1))
-            if clamp is not None:
+            if clamp is not None and is_clamped:
                 chosen = torch.where(clamp.rows.unsqueeze(-1), clamp.span.weights[:, position], chosen)
             log_probs.append(step)
             weights.append(chosen)
             if position + 1 < length:
-                fed, written = chosen @ table, written.after(chosen)
+                fed, written = vectors_of(chosen, table), written.after(chosen)
         return WrittenSpan(torch.cat(log_probs, dim=1), Span(torch.stack(weights, dim=1)))
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from vrbot.knowledge.retrieval import Subgraph, SubgraphRetriever
 from vrbot.model.spans import Span
+from vrbot.nets.recomputing import computed_again
 from vrbot.nets.rgat import RelationalGraphEncoder
 
 
@@ -53,8 +54,7 @@ class SubgraphEncoder(nn.Module):
 
     def encode(self, subgraphs: Sequence[Subgraph]) -> EncodedSubgraphs:
         joined = _disjoint_union(subgraphs, self.entity_vectors.weight.device)
-        features = self.entity_vectors(joined.entities) + self.distance_vectors(joined.hops)
-        vectors = self.encoder(features, joined.sources, joined.targets, joined.relations)
+        vectors = computed_again(self._vectors, joined)
         width = int(joined.counts.max()) if len(subgraphs) else 0
         nodes = vectors.new_zeros(len(subgraphs), width, vectors.shape[-1])
         nodes = nodes.index_put((joined.row, joined.place), vectors)
@@ -62,6 +62,12 @@ class SubgraphEncoder(nn.Module):
         entities[joined.row, joined.place] = joined.entities
         mask = torch.arange(width, device=vectors.device)[None, :] < joined.counts[:, None]
         return EncodedSubgraphs(nodes, entities, mask, tuple(subgraphs))
+
+    def _vectors(self, joined: _Union) -> Tensor:
+        """Of all nodes."""
+        features = self.entity_vectors(joined.entities) + self.distance_vectors(joined.hops)
+        vectors: Tensor = self.encoder(features, joined.sources, joined.targets, joined.relations)
+        return vectors
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from vrbot.nets.attention import DotAttention, Memory
-from vrbot.nets.recurrence import GateGradients, GateParts, gradient_here, states_before
+from vrbot.nets.recurrence import GateGradients, GateParts, gates_again, gradient_here, states_before
 
 
 def read_along(
@@ -70,6 +70,8 @@ class _Reading:
 
 
 class _ReadAlong(torch.autograd.Function):
+    """Keeps the states and how the memories were read; gates and readings are computed again, all positions at once."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -104,18 +106,19 @@ class _ReadAlong(torch.autograd.Function):
             gate.addmm_(read, read_weight.T)
             now.step(told[:, : 2 * size], proposal.copy_(told[:, 2 * size : 3 * size]))
             hidden = torch.lerp(now.candidate, hidden, now.update, out=state)
-        ctx.save_for_backward(
-            words, start, word_weight, read_weight, hidden_weight, gates, states, proposed, reads, *values, *weights
-        )
+        kept = (words, start, word_weight, read_weight, read_bias, hidden_weight, hidden_bias, states)
+        ctx.save_for_backward(*kept, *values, *weights)
         ctx.sizes, ctx.count = sizes, count
         return states
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         sizes, count, saved = ctx.sizes, ctx.count, ctx.saved_tensors
-        words, start, word_weight, read_weight, hidden_weight, gates, states, proposed, reads = saved[:9]
-        readings = [_Reading(*pair) for pair in zip(saved[9 : 9 + count], saved[9 + count :], strict=True)]
-        before = states_before(states, start, sizes)
+        words, start, word_weight, read_weight, read_bias, hidden_weight, hidden_bias, states = saved[:8]
+        readings = [_Reading(*pair) for pair in zip(saved[8 : 8 + count], saved[8 + count :], strict=True)]
+        before, reads = states_before(states, start, sizes), _read_again(readings, sizes)
+        inputs = torch.addmm(read_bias, words, word_weight.T).addmm_(reads, read_weight.T)
+        gates, proposed = gates_again(inputs, torch.addmm(hidden_bias, before, hidden_weight[: inputs.shape[1]].T))
         of_told = gates.new_empty(len(words), len(hidden_weight))
         found = GateGradients(gates, before, proposed, of_told[:, : 3 * start.shape[1]])
         of_reads = torch.empty_like(reads)
@@ -138,6 +141,21 @@ class _ReadAlong(torch.autograd.Function):
             None,
             *of_values,
         )
+
+
+def _read_again(readings: Sequence[_Reading], sizes: tuple[int, ...]) -> Tensor:
+    """What was read from all memories at every packed position [P, MH]."""
+    num_rows, index, parts = sizes[0] if sizes else 0, _places(sizes), []
+    for reading in readings:
+        by_row = torch.bmm(reading.weights[:, :num_rows, :-1].transpose(0, 1), reading.values[:num_rows])  # [N, R, H]
+        parts.append(by_row.transpose(0, 1).flatten(0, 1)[index])
+    return torch.cat(parts, dim=1)
+
+
+def _places(sizes: tuple[int, ...]) -> Tensor:
+    """Where each packed position stands among the positions of all rows, padded, position by position [P]."""
+    place = [torch.arange(rows) + position * sizes[0] for position, rows in enumerate(sizes)]
+    return torch.cat(place) if place else torch.zeros(0, dtype=torch.long)
 
 
 def _walk_back(
@@ -180,9 +198,7 @@ def _memory_gradients(
     needed: Sequence[bool],
 ) -> list[Tensor | None]:
     """Gradients of the memories [N, T, H], of reading them and of scoring them."""
-    num_rows, size = sizes[0] if sizes else 0, queries.shape[1] // len(readings)
-    place = [torch.arange(rows) + position * num_rows for position, rows in enumerate(sizes)]
-    index = torch.cat(place) if place else torch.zeros(0, dtype=torch.long)
+    num_rows, size, index = sizes[0] if sizes else 0, queries.shape[1] // len(readings), _places(sizes)
     found: list[Tensor | None] = []
     for i, (reading, scores, need) in enumerate(zip(readings, of_scores, needed, strict=True)):
         if not need:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-GATES_KEPT = 1 << 20
-"""How many gates are kept for the backward pass (4 MB); where there are more, they are computed again, all at once."""
+GATES_KEPT = 1 << 16
+"""How many gates are kept for the backward pass (256 kB); if there are more, they are computed again, all at once."""
 
 WORTH_TURNING = 8
 """From so many positions on, a copy of the hidden weight in the order of the product pays."""

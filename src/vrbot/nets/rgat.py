@@ -12,9 +12,9 @@ Every sum runs in a fixed order on a CPU (`embedding_bag`, `index_add`), so resu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -112,8 +112,8 @@ class RelationalGraphAttention(nn.Module):
             for weights, relation_weights in zip(attention.unbind(dim=1), by_head, strict=True)
         ]
         messages = projected[0] if self.num_heads == 1 else torch.cat(projected, dim=1)
-        zeros = features.new_zeros(edges.num_nodes, self.num_heads * self.output_size)
-        return zeros.index_add(0, edges.pair_target, messages) + self.bias
+        apply: Callable[..., Tensor] = _SumPerTarget.apply
+        return apply(messages, edges.pair_target, edges.num_nodes) + self.bias
 
     @staticmethod
     def _project(sums: Tensor, edges: GroupedEdges, relation_weights: Tensor) -> Tensor:
@@ -167,6 +167,20 @@ class RelationalGraphEncoder(nn.Module):
             features = layer.propagate(features, edges, weights)
             attention.append(torch.empty_like(weights).index_copy(0, edges.order, weights)[:num_edges])
         return EncodedGraph(features, tuple(attention))
+
+
+class _SumPerTarget(torch.autograd.Function):
+    """Messages [P, O] added up by their targets [P]; `index_add` would keep the messages for its backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, messages: Tensor, target: Tensor, num_nodes: int) -> Tensor:
+        ctx.save_for_backward(target)
+        return messages.new_zeros(num_nodes, messages.shape[1]).index_add_(0, target, messages)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (target,) = ctx.saved_tensors
+        return gradients[0].index_select(0, target), None, None
 
 
 def _grouped_softmax(logits: Tensor, group: Tensor, num_groups: int) -> Tensor:
