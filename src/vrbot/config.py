@@ -104,8 +104,8 @@ class DecodingSettings(_Settings):
 
     Every word is worth `word_reward` nats, so that short replies have no advantage; without one each system gets its
     own when it has been trained, chosen on validation data by one rule. No `no_repeat` words in a row come twice (0:
-    they may). `keyword_bonus` (nats) prefers keywords not yet named; with `precision` int8 the words' scores are rounded first and
-    the best of them computed again.
+    they may). `keyword_bonus` (nats) prefers keywords not yet named; with `precision` int8 the words' scores are
+    rounded first and the best of them computed again.
     """
 
     beam: int = Field(5, ge=1)
