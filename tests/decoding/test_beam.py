@@ -59,12 +59,13 @@ def test_a_beam_wide_enough_finds_the_best_of_all_sequences(
 ):
     everything = every_sequence(problem.vocabulary, problem.max_length, min_length)
     tables = problem.tables()
-    width, how = len(everything) + 3, {"length_penalty": penalty, "word_reward": reward, "min_length": min_length}
+    width = len(everything) + 3
+    how: dict[str, Any] = {"length_penalty": penalty, "word_reward": reward, "min_length": min_length}
     decoded = search(problem, width=width, num_results=3, **how)
 
     def score(table: Tensor, tokens: tuple[int, ...]) -> float:
         less = table - reward * (torch.arange(table.size(1)) == END)  # the end is no word; rounded as in the search
-        return (log_prob_of(less, tokens) + reward * len(tokens)) / len(tokens) ** penalty
+        return float((log_prob_of(less, tokens) + reward * len(tokens)) / len(tokens) ** penalty)
 
     for item, table in enumerate(tables):
         scored = [(score(table, tokens), visible(tokens)) for tokens in everything]
