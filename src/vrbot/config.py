@@ -102,21 +102,19 @@ class TrainingSettings(_Settings):
 class DecodingSettings(_Settings):
     """How replies are searched for; the last two count for systems with VRBot's generator.
 
-    Without a `length_penalty` each system gets its own when it has been trained, chosen on validation data by one rule.
-    `keyword_bonus` (nats) prefers keywords not yet named; with `precision` int8 the words' scores are rounded first and
-    the best of them computed again.
+    Every word is worth `word_reward` nats, so that short replies have no advantage; without one each system gets its
+    own when it has been trained, chosen on validation data by one rule. No `no_repeat` words in a row come twice (0:
+    they may). `keyword_bonus` (nats) prefers keywords not yet named; with `precision` int8 the words' scores are
+    rounded first and the best of them computed again.
     """
 
     beam: int = Field(5, ge=1)
-    length_penalty: float | None = Field(None, ge=0)
+    word_reward: float | None = Field(None, ge=0)
+    length_penalty: float = Field(0.0, ge=0)
+    no_repeat: int = Field(2, ge=0)
     max_length: int = Field(50, ge=1)
-    keyword_bonus: float = Field(4.5, ge=0)
+    keyword_bonus: float = Field(3.0, ge=0)
     precision: Literal["float32", "int8"] = "float32"
-
-    @property
-    def length_exponent(self) -> float:
-        """The length penalty; 1 (scores per word) for a system that has none of its own yet."""
-        return 1.0 if self.length_penalty is None else self.length_penalty
 
 
 class FactSettings(_Settings):
@@ -307,7 +305,7 @@ def paper() -> Config:
             patience=10,
             average_decay=0.0,
         ),
-        decoding=DecodingSettings(length_penalty=1.0, keyword_bonus=0.0),
+        decoding=DecodingSettings(word_reward=0.0, length_penalty=1.0, no_repeat=0, keyword_bonus=0.0),
         vhred=VhredSettings(latent_size=100, kl_warmup_steps=25_000),
         postks=PostksSettings(warmup_steps=5_000),
     )

@@ -15,7 +15,7 @@ from tests.agent.conftest import MakeAgent
 from tests.model.tiny import FORMS, MODELS, sessions
 from vrbot.agent.replies import limits_of, reply_to_batch
 from vrbot.agent.respond import Agent
-from vrbot.agent.searching import Search
+from vrbot.agent.searching import Search, find_words
 from vrbot.config import DecodingSettings
 from vrbot.dialogue.batching import collate
 from vrbot.dialogue.corpus import Corpus
@@ -77,6 +77,20 @@ def test_the_ways_to_search_are_different_ones(make_agent: MakeAgent) -> None:
     assert len(agent.respond(CONVERSATION, short).text) < len(agent.respond(CONVERSATION, Search("greedy")).text)
     cold = Search("sampling", temperature=1e-4, seed=8)
     assert agent.respond(CONVERSATION, cold).text == agent.respond(CONVERSATION, Search("greedy")).text
+
+
+@pytest.mark.parametrize("method", ["beam", "greedy", "sampling"])
+def test_no_words_in_a_row_come_twice_unless_they_may(method: Any, make_agent: MakeAgent) -> None:
+    agent = make_agent()
+    model: Any = agent.pretrained.model
+    batch = agent.hear(CONVERSATION)
+    for size in (0, 1, 2):
+        how = Search(method, DecodingSettings(word_reward=9.0, no_repeat=size, max_length=30))
+        with torch.no_grad():
+            words = find_words(model, model.perceive(batch.inputs, batch.layout), 1, how, agent.config.decoding)
+        runs = [words[start : start + max(size, 2)] for start in range(len(words) - max(size, 2) + 1)]
+        once = len(set(runs)) == len(runs)
+        assert once if size else not once or method == "sampling"
 
 
 def test_a_search_there_is_not_is_refused() -> None:

@@ -26,6 +26,7 @@ from vrbot.errors import ConfigError, VRBotError
 
 quick = settings(max_examples=80, deadline=None)
 penalties = st.sampled_from([0.0, 0.6, 1.0, -0.5])
+rewards = st.sampled_from([0.0, 0.5, 3.0])
 
 
 def search(problem: Problem, tables: Tensor | None = None, **settings: Any) -> Decoded:
@@ -52,13 +53,22 @@ def assert_same(left: Decoded, right: Decoded) -> None:
 
 
 @quick
-@given(problems(), penalties, st.integers(0, 2))
-def test_a_beam_wide_enough_finds_the_best_of_all_sequences(problem: Problem, penalty: float, min_length: int):
+@given(problems(), penalties, rewards, st.integers(0, 2))
+def test_a_beam_wide_enough_finds_the_best_of_all_sequences(
+    problem: Problem, penalty: float, reward: float, min_length: int
+):
     everything = every_sequence(problem.vocabulary, problem.max_length, min_length)
     tables = problem.tables()
-    decoded = search(problem, width=len(everything) + 3, length_penalty=penalty, num_results=3, min_length=min_length)
+    width = len(everything) + 3
+    how: dict[str, Any] = {"length_penalty": penalty, "word_reward": reward, "min_length": min_length}
+    decoded = search(problem, width=width, num_results=3, **how)
+
+    def score(table: Tensor, tokens: tuple[int, ...]) -> float:
+        less = table - reward * (torch.arange(table.size(1)) == END)  # the end is no word; rounded as in the search
+        return float((log_prob_of(less, tokens) + reward * len(tokens)) / len(tokens) ** penalty)
+
     for item, table in enumerate(tables):
-        scored = [(log_prob_of(table, tokens) / len(tokens) ** penalty, visible(tokens)) for tokens in everything]
+        scored = [(score(table, tokens), visible(tokens)) for tokens in everything]
         possible = [pair for pair in scored if pair[0] > -math.inf]
         best = sorted(possible, key=lambda pair: (-pair[0], pair[1]))[:3]
         assert sequences(decoded, item) == [tokens for _, tokens in best]
@@ -66,12 +76,14 @@ def test_a_beam_wide_enough_finds_the_best_of_all_sequences(problem: Problem, pe
 
 
 @quick
-@given(problems(max_length=7, max_vocabulary=6), penalties, st.integers(1, 5), st.data())
-def test_stopping_early_changes_no_result(problem: Problem, penalty: float, width: int, data: st.DataObject):
+@given(problems(max_length=7, max_vocabulary=6), penalties, rewards, st.integers(1, 5), st.data())
+def test_stopping_early_changes_no_result(
+    problem: Problem, penalty: float, reward: float, width: int, data: st.DataObject
+):
     num_results = data.draw(st.integers(1, width))
-    decoded = search(problem, width=width, length_penalty=penalty, num_results=num_results)
+    decoded = search(problem, width=width, length_penalty=penalty, word_reward=reward, num_results=num_results)
     for item, table in enumerate(problem.tables()):
-        expected = reference_beam(table, problem.max_length, width, penalty)[:num_results]
+        expected = reference_beam(table, problem.max_length, width, penalty, reward)[:num_results]
         assert sequences(decoded, item) == [tokens for _, tokens in expected]
         assert decoded.scores[item, : len(expected)].tolist() == pytest.approx([score for score, _ in expected])
 

@@ -14,7 +14,7 @@ from vrbot.evaluation.measuring import Answer, Measured, measure_model, placed_b
 from vrbot.evaluation.recorded import corpus_vectors, read_texts, recorded_turns
 from vrbot.evaluation.scorecard import Resources, scorecard
 from vrbot.evaluation.turns import Latents
-from vrbot.evaluation.validation import LENGTH_PENALTIES, build_validation, choose_decoding, merit_of, spread_sample
+from vrbot.evaluation.validation import WORD_REWARDS, build_validation, choose_decoding, merit_of, spread_sample
 
 ANSWERED = [
     (session.id, number) for session in sessions() for number, turn in enumerate(session.turns) if turn.physician
@@ -139,28 +139,28 @@ def test_a_sample_of_dialogues_is_spread_and_never_larger_than_asked() -> None:
     assert spread_sample(0, 5) == []
 
 
-def test_the_length_penalty_is_the_one_that_serves_the_validation_replies_best_unless_it_is_set(
+def test_what_a_word_is_worth_is_what_serves_the_validation_replies_best_unless_it_is_set(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tiny_config()
     model = tiny_model("seq2seq", config, corpus)
-    asked: list[float] = []
+    asked: list[float | None] = []
 
     def write(
         _: object, __: Corpus, split_name: str, ___: object, decoding: DecodingSettings, ____: object
     ) -> Measured:
         assert (split_name, decoding.beam) == ("valid", config.decoding.beam)
-        asked.append(decoding.length_exponent)
+        asked.append(decoding.word_reward)
         recorded = recorded_turns(corpus, "valid")
-        perfect = decoding.length_exponent == 0.7
+        perfect = decoding.word_reward == 1.5
         answers = {turn.place: Answer(turn.reference if perfect else "") for turn in recorded}
         return Measured(score_answers(recorded, answers, corpus.encoder), 0.0)
 
     monkeypatch.setattr("vrbot.evaluation.validation.measure_model", write)
     assert isinstance(model, torch.nn.Module)
-    assert choose_decoding(model, corpus, config) == {"length_penalty": 0.7}
-    assert asked == list(LENGTH_PENALTIES)
-    assert choose_decoding(model, corpus, config.with_settings({"decoding.length_penalty": 1.0})) == {}
+    assert choose_decoding(model, corpus, config) == {"word_reward": 1.5}
+    assert asked == list(WORD_REWARDS)
+    assert choose_decoding(model, corpus, config.with_settings({"decoding.word_reward": 1.0})) == {}
 
 
 def test_of_two_models_the_one_with_better_keywords_has_more_merit_and_where_they_are_level_the_fluent_one() -> None:

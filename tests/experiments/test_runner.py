@@ -15,7 +15,7 @@ import pytest
 from tests.experiments.conftest import SMOKE, SmokeAtOnce
 from vrbot.baselines.catalogue import build_model
 from vrbot.errors import UsageError
-from vrbot.evaluation.validation import LENGTH_PENALTIES
+from vrbot.evaluation.validation import WORD_REWARDS
 from vrbot.experiments.folder import REFERENCES, REPLIES, RUN, ExperimentFolder, Job
 from vrbot.experiments.plans import plan_of
 from vrbot.experiments.runner import Event, begin, jobs_of, run_experiment, seconds_left
@@ -179,7 +179,7 @@ def test_every_run_of_the_smoke_plan_is_measured_and_says_what_decided_it(smoked
             assert result["cpu_seconds"] > 0
             assert result["config"]["training"]["max_epochs"] == 1
             assert result["validation"]["measure"] == "merit"
-            assert result["validation"]["choices"]["length_penalty"] in LENGTH_PENALTIES
+            assert result["validation"]["choices"]["word_reward"] in WORD_REWARDS
             assert {"commit", "version", "torch"} <= set(result["environment"])
             assert result["threads"] == 1
             assert ("oracle" in result) == (row == "vrbot")

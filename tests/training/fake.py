@@ -106,4 +106,4 @@ def write_fake_corpus(folder: Path, num_sessions: int = 30) -> Path:
 
 
 def fake_choice(model: torch.nn.Module, corpus: Corpus, config: Config) -> dict[str, float]:
-    return {"length_penalty": 0.4}
+    return {"word_reward": 0.4}

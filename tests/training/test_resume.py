@@ -260,7 +260,7 @@ def test_what_is_left_to_choose_is_chosen_once_for_the_best_model_by_whoever_fin
 
     def choose(model: torch.nn.Module, *_: Any) -> dict[str, float]:
         seen.append({name: value.clone() for name, value in model.state_dict().items()})
-        return {"length_penalty": 0.4}
+        return {"word_reward": 0.4}
 
     def die(*_: Any) -> dict[str, float]:
         raise KeyboardInterrupt
@@ -274,7 +274,7 @@ def test_what_is_left_to_choose_is_chosen_once_for_the_best_model_by_whoever_fin
         status = train(tmp_path / "run", parts=replace(PARTS, choose=choose), resume=True).status
         assert status == "already finished"
     after = read_sealed(best)
-    assert json.loads(after["scores.json"]) == {**json.loads(before["scores.json"]), CHOICES: {"length_penalty": 0.4}}
+    assert json.loads(after["scores.json"]) == {**json.loads(before["scores.json"]), CHOICES: {"word_reward": 0.4}}
     assert after["model.safetensors"] == before["model.safetensors"]
     [weights] = seen
     assert all(

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from vrbot.config import DecodingSettings, NetworkSettings
+from vrbot.decoding.adjusting import in_turn, no_repeat_ngram
 from vrbot.decoding.beam import beam
 from vrbot.decoding.greedy import greedy
-from vrbot.decoding.step import Decoded
+from vrbot.decoding.step import Adjust, Decoded
 from vrbot.dialogue.batching import Limits, SessionBatch, collate, sequential_batches
 from vrbot.dialogue.splits import Split
 from vrbot.dialogue.vocabulary import BOS, EOS, PAD, SEP, UNK
@@ -63,11 +64,14 @@ def reply_to_batch(model: DialogueModel, batch: SessionBatch, decoding: Decoding
     return replies
 
 
-def search(model: DialogueModel, perception: Perception, rows: Tensor, decoding: DecodingSettings) -> Decoded:
-    """The best reply for each of these rows; words that are none are never written."""
+def search(
+    model: DialogueModel, perception: Perception, rows: Tensor, decoding: DecodingSettings, num_results: int = 1
+) -> Decoded:
+    """The best replies for each of these rows; words that are none are never written."""
     step, state = model.begin_reply(perception, rows)
+    rules = writing_rules(decoding)
     if decoding.beam == 1:
-        return greedy(step, state, len(rows), BOS, EOS, decoding.max_length, adjust=_only_words)
+        return greedy(step, state, len(rows), BOS, EOS, decoding.max_length, adjust=rules)
     return beam(
         step,
         state,
@@ -76,9 +80,16 @@ def search(model: DialogueModel, perception: Perception, rows: Tensor, decoding:
         EOS,
         decoding.max_length,
         width=decoding.beam,
-        length_penalty=decoding.length_exponent,
-        adjust=_only_words,
+        word_reward=decoding.word_reward or 0.0,
+        length_penalty=decoding.length_penalty,
+        num_results=num_results,
+        adjust=rules,
     )
+
+
+def writing_rules(decoding: DecodingSettings) -> Adjust:
+    """What may be written next, in any search."""
+    return in_turn(_only_words, no_repeat_ngram(decoding.no_repeat)) if decoding.no_repeat else _only_words
 
 
 def _only_words(prefix: Tensor, log_probs: Tensor) -> Tensor:

@@ -8,12 +8,11 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from vrbot.agent.replies import search
+from vrbot.agent.replies import search, writing_rules
 from vrbot.config import DecodingSettings
-from vrbot.decoding.adjusting import forbid
 from vrbot.decoding.sampling import sampling
 from vrbot.decoding.step import Decoded
-from vrbot.dialogue.vocabulary import BOS, EOS, PAD, UNK
+from vrbot.dialogue.vocabulary import BOS, EOS
 from vrbot.errors import ConfigError
 from vrbot.model.contract import DialogueModel, Perception
 
@@ -66,5 +65,5 @@ def _decode(
         temperature=how.temperature,
         top_k=how.top_k,
         top_p=how.top_p,
-        adjust=forbid([PAD, UNK, BOS]),
+        adjust=writing_rules(settings),
     )

@@ -1,7 +1,7 @@
-"""The best few sequences, by beam search with length normalisation.
+"""The best few sequences, by beam search with a reward for every word or with length normalisation.
 
 Letter: k beam width. The search, exactly: an item has k places. At each step the best extensions of its living
-hypotheses, by the sum of log probabilities, take the places not yet held by finished ones; an extension by the end
+hypotheses, by log probability and rewards, take the places not yet held by finished ones; an extension by the end
 symbol is finished and holds its place. The search of an item is over when no hypothesis lives, at the length limit
 (what still lives is then cut and scored as it is), or as soon as no living hypothesis can enter the results any more:
 the log probability can only fall and the length is bounded, which bounds the score. Stopping by that bound never
@@ -41,27 +41,30 @@ def beam(
     max_length: int,
     *,
     width: int = 5,
+    word_reward: float = 0.0,
     length_penalty: float = 0.0,
     num_results: int = 1,
     min_length: int = 0,
     adjust: Adjust | None = None,
     pad: int = 0,
 ) -> Decoded:
-    """The `num_results` best of each item by log probability / length ** length_penalty, best first.
+    """The `num_results` best of each item by (log probability + reward) / length ** length_penalty, best first.
 
-    The length counts every scored token, the end symbol included. Equal extensions of one hypothesis go by token id,
+    The reward is `word_reward` for each token but the end symbol, which has to make up for it; the length counts
+    every scored token, the end symbol included. Equal extensions of one hypothesis go by token id,
     lower first; of two hypotheses, the one that ranked higher goes first. `adjust` must not lift log probabilities
     above 0, or the bound fails.
     """
     if not 1 <= num_results <= width:
         raise ConfigError(f"a beam of width {width} cannot give {num_results} results; widen it or ask for fewer")
-    places = _Places(batch_size, width, end, max_length, length_penalty, num_results)
+    places = _Places(batch_size, width, end, max_length, word_reward, length_penalty, num_results)
     tokens = torch.full((batch_size,), start)
     for _ in range(max_length):
         if not places.searching():
             break
         log_probs, state = step(tokens, state)
         log_probs = adjusted(log_probs, places.prefix, adjust, end, min_length)
+        log_probs[:, end] -= word_reward  # against words, which all living hypotheses have the same number of
         rows, tokens = places.extend(log_probs)
         kept = places.compact()
         if kept is not None:
@@ -80,14 +83,21 @@ class _Places:
     """
 
     def __init__(
-        self, batch_size: int, width: int, end: int, max_length: int, length_penalty: float, num_results: int
+        self,
+        batch_size: int,
+        width: int,
+        end: int,
+        max_length: int,
+        word_reward: float,
+        length_penalty: float,
+        num_results: int,
     ) -> None:
         self.prefix = torch.empty(batch_size, 0, dtype=torch.long)
         self.scores = torch.zeros(batch_size, 1)
         self.origin = list(range(batch_size))
         self.found: list[list[Hypothesis]] = [[] for _ in range(batch_size)]
         self._width, self._end, self._max_length = width, end, max_length
-        self._length_penalty, self._num_results = length_penalty, num_results
+        self._word_reward, self._length_penalty, self._num_results = word_reward, length_penalty, num_results
 
     def searching(self) -> bool:
         return bool((self.scores > -math.inf).any())
@@ -140,18 +150,20 @@ class _Places:
 
     def _record(self, item: int, log_prob: float, prefix: Tensor, *, finished: bool) -> None:
         scored_length = max(len(prefix) + int(finished), 1)
-        score = log_prob / scored_length**self._length_penalty
+        score = (log_prob + self._word_reward * (len(prefix) + int(finished))) / scored_length**self._length_penalty
         self.found[self.origin[item]].append(Hypothesis(tuple(prefix.tolist()), score, finished))
 
     def _stop_hopeless(self) -> None:
         """Ends items whose best living hypothesis, at the most favourable length, scores below the worst result."""
         shortest = self.prefix.size(1) + 1
-        divisor = max(shortest**self._length_penalty, self._max_length**self._length_penalty)
+        divisors = [length**self._length_penalty for length in (shortest, max(shortest, self._max_length))]
+        rewards = self._word_reward * self._max_length
         over = torch.zeros(len(self.origin), dtype=torch.bool)
         for i, (item, best) in enumerate(zip(self.origin, self.scores.amax(dim=1).tolist(), strict=True)):
             if best > -math.inf and len(self.found[item]) >= self._num_results:
                 worst = best_hypotheses(self.found[item], self._num_results)[-1].score
-                over[i] = best / divisor < worst
+                reachable = best + rewards
+                over[i] = reachable / (max(divisors) if reachable < 0 else min(divisors)) < worst
         self.scores = self.scores.masked_fill(over.unsqueeze(1), -math.inf)
 
 

@@ -22,7 +22,7 @@ DIALOGUES_TO_CHOOSE_BY = 200
 MERIT = "merit"
 NAT_OF_PERPLEXITY = 2.0
 """What a nat of perplexity is worth in points of micro-F1: where those are level within chance, fluency decides."""
-LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.3, 1.6, 2.0, 2.5)
+WORD_REWARDS = (0.0, 1.0, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
 WATCHED = (
     "micro_f1",
     "micro_f1_without_most_frequent",
@@ -45,7 +45,7 @@ def build_validation(
 
     Calibration reads the replies of the whole split; scores are of `most_dialogues` of its dialogues, always the same.
     """
-    greedy = config.decoding.model_copy(update={"beam": 1})
+    greedy = config.decoding.model_copy(update={"beam": 1, "no_repeat": 0})
     chosen = spread_sample(corpus.split(split_name).num_sessions, most_dialogues)
 
     def validate(model: torch.nn.Module) -> dict[str, float | None]:
@@ -72,21 +72,21 @@ def merit_of(micro_f1: float | None, perplexity: float | None) -> float:
 
 
 def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> dict[str, float]:
-    """The settings of a trained model's search that are still open: the length penalty, unless the settings name one.
+    """The settings of a trained model's search that are still open: what a word is worth, unless the settings say it.
 
     One rule for every system: the highest product of reply micro-F1 and BLEU-2, in a beam, over some dialogues.
     """
-    if config.decoding.length_penalty is not None:
+    if config.decoding.word_reward is not None:
         return {}
     chosen = spread_sample(corpus.split("valid").num_sessions, DIALOGUES_TO_CHOOSE_BY)
 
-    def merit(penalty: float) -> float:
-        decoding = config.decoding.model_copy(update={"length_penalty": penalty})
+    def merit(reward: float) -> float:
+        decoding = config.decoding.model_copy(update={"word_reward": reward})
         turns = measure_model(model, corpus, "valid", config, decoding, chosen).turns
         scores = measure(turns, Options(), Resources())
         return (scores["micro_f1"].value or 0.0) * (scores["bleu_2"].value or 0.0)
 
-    return {"length_penalty": max(LENGTH_PENALTIES, key=merit)}
+    return {"word_reward": max(WORD_REWARDS, key=merit)}
 
 
 def spread_sample(size: int, count: int) -> list[int]:
