@@ -41,6 +41,7 @@ class Figures:
     """What the clients saw."""
 
     seconds: list[float] = field(default_factory=list)
+    storing: list[float] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     acknowledged: list[tuple[str, str, bytes]] = field(default_factory=list)
     failures: int = 0
@@ -71,6 +72,7 @@ async def consult(client: httpx.AsyncClient, number: int, args: argparse.Namespa
         began = time.perf_counter()
         body = {"client_turn_id": f"t{turn}", "text": f"{chance.choice(SAYINGS)} [{number}]"}
         said = await insist(client, figures, f"/consultations/{key}/turns", body)
+        figures.storing.append(time.perf_counter() - began)
         figures.acknowledged.append((key, body["client_turn_id"], said.content))
         draft = (await insist(client, figures, f"/turns/{said.json()['id']}/drafts")).json()
         figures.seconds.append(time.perf_counter() - began)
@@ -96,6 +98,13 @@ async def load(address: str, args: argparse.Namespace, server: int) -> tuple[Fig
             figures.statuses["workers killed"] += 1
         await asyncio.gather(*talks)
         return figures, time.perf_counter() - began
+
+
+def cpu_seconds_of(server: int) -> float:
+    """What the server and its workers have computed; of a worker that was killed, the one in its place is counted."""
+    process = psutil.Process(server)
+    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
 
 
 def workers_of(server: int) -> list[int]:
@@ -177,9 +186,9 @@ def report(args: argparse.Namespace) -> None:
         database = args.database or str(Path(place) / "desk.sqlite")
         process, address = start(args, database, Path(place))
         try:
-            before = psutil.cpu_times()
+            before, computed = psutil.cpu_times(), cpu_seconds_of(process.pid)
             figures, seconds = asyncio.run(load(address, args, process.pid))
-            after = psutil.cpu_times()
+            after, computed = psutil.cpu_times(), cpu_seconds_of(process.pid) - computed
         finally:
             process.terminate()
             process.wait(60)
@@ -192,9 +201,11 @@ def report(args: argparse.Namespace) -> None:
             "database": "postgresql" if args.database else "sqlite",
             "p50_seconds": round(float(np.quantile(figures.seconds, 0.5)), 3),
             "p95_seconds": round(float(np.quantile(figures.seconds, 0.95)), 3),
+            "p95_seconds_until_stored": round(float(np.quantile(figures.storing, 0.95)), 3),
             "max_seconds": round(max(figures.seconds), 3),
             "turns_per_second": round(len(figures.seconds) / seconds, 2),
             "seconds": round(seconds, 1),
+            "cpu_seconds_per_turn": round(computed / len(figures.seconds), 3),
             "idle_share_of_machine": round((after.idle - before.idle) / (seconds * (os.cpu_count() or 1)), 2),
             "statuses": dict(figures.statuses),
             "failed_drafts": figures.failures,

@@ -15,6 +15,8 @@ from tests.model.tiny import FORMS, sessions
 from vrbot.agent.reply import Reply
 from vrbot.agent.respond import Agent
 from vrbot.agent.searching import Search, find_words
+from vrbot.agent.sources import Judging
+from vrbot.dialogue.session import CATEGORIES
 from vrbot.dialogue.vocabulary import EOS, PAD
 from vrbot.errors import UsageError
 from vrbot.explain.evidence import Evidence
@@ -23,6 +25,7 @@ from vrbot.explain.places import word_spans
 from vrbot.explain.steering import Change, perceive
 from vrbot.explain.words import shares_along, written_words
 from vrbot.model.contract import Perception
+from vrbot.model.keyword_scores import SetScores
 
 VARIANTS = ("vrbot", "vrbot-no-state", "vrbot-no-action", "vrbot-no-graph", "vrbot-no-context")
 
@@ -61,6 +64,31 @@ def test_evidence_changes_no_reply_and_its_shares_add_up(form: str, make_agent: 
             assert math.isclose(total, 1.0, abs_tol=1e-9)
         dropped = tuple(entity.name for entity in evidence.state or () if entity.status == "dropped")
         assert dropped == reply.dropped
+
+
+@pytest.mark.parametrize("name", ["vrbot", "vrbot-no-graph", "vrbot-no-context"])
+@pytest.mark.parametrize("form", ["small", "span"])
+def test_a_keyword_is_as_probable_as_the_policy_holds_it_under_every_category(
+    form: str, name: str, make_agent: MakeAgent
+) -> None:
+    explainer = Explainer(make_agent(name, form))
+    inventory = explainer.agent.pretrained.corpus.inventory
+    change = Change(state=("咳嗽", "发烧"), keywords=("胸片", "流感"))
+    perception = perceive(explainer.model, explainer.agent.hear(CONVERSATION), change, inventory).perception
+    row = len(CONVERSATION) - 1
+    judging = Judging.of(explainer.model, perception, torch.arange(row + 1))
+    assert judging is not None
+    count, expected = judging.judged.chances.shape[0], torch.zeros(judging.keywords.shape)
+    assert count == (len(CATEGORIES) if form == "small" else 1)
+    for chances, actions in zip(judging.judged.chances, torch.arange(count * (row + 1)).split(row + 1), strict=True):
+        scores = judging.policy.score_along(judging.evidence, judging.judged.actions.select(actions)).keywords
+        if isinstance(scores, SetScores):
+            found = scores.logits.sigmoid().gather(1, judging.keywords)
+        else:
+            found = scores.log_probs.gather(2, judging.keywords.unsqueeze(2)).squeeze(2).exp()
+        expected += chances.unsqueeze(1) * found
+    torch.testing.assert_close(judging.probability(), expected)
+    torch.testing.assert_close(judging.sources().probability, expected)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -105,7 +133,7 @@ def test_a_word_is_generated_as_often_as_when_every_slot_held_another_word(form:
         torch.testing.assert_close(
             share.generated * math.exp(share.log_prob), float(relabelled[0, word].exp()), atol=1e-6, rtol=1e-4
         )
-        assert share.log_prob == float(log_probs[0, word])
+        assert share.log_prob == pytest.approx(float(log_probs[0, word]), abs=1e-5)
         last = word
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.serving.fakes import ANN, DeskAtWork, Parrot, PlainRules
+from vrbot.serving.drafting import Question
 from vrbot.serving.problems import InvalidInputError
 from vrbot.serving.replay import replay
 from vrbot.serving.safety_desk import Conversation
@@ -25,6 +27,48 @@ class Saying(Parrot):
 
     def respond(self, conversation: Conversation) -> Mapping[str, Any]:
         return self.reply  # type: ignore[no-any-return]
+
+
+class Choir(Parrot):
+    """Answers several at once, one after the other; those behind a crash are not answered."""
+
+    def respond_many(self, conversations: Sequence[Conversation]) -> Iterator[Mapping[str, Any]]:
+        return (self.respond(conversation) for conversation in conversations)
+
+
+def _questions(work: DeskAtWork, texts: Sequence[str]) -> list[Question]:
+    asked = [work.desk.drafting.prepare(ANN, work.said(work.opened(), text).id) for text in texts]
+    return [question for question in asked if isinstance(question, Question)]
+
+
+def test_who_stands_behind_a_crash_in_a_batch_is_answered_all_the_same(store: Store) -> None:
+    work = DeskAtWork(store, parrot=Choir())
+    proposals = list(work.desk.drafting.propose(_questions(work, ["a", "crash", "b", "crash", "c"])))
+    assert [proposal.text for proposal in proposals] == ["You say: a", None, "You say: b", None, "You say: c"]
+    assert work.parrot.calls == 1 + 1 + 4  # together up to the crash, then each alone
+
+
+def test_a_switch_that_is_thrown_during_a_batch_gives_nobody_the_reply_of_another(store: Store) -> None:
+    work = DeskAtWork(store, parrot=Choir())
+    proposals = work.desk.drafting.propose(_questions(work, ["a", "b", "c"]))
+    first = next(proposals)
+    work.rules.stopped = "for now"
+    second = next(proposals)
+    work.rules.stopped = None
+    third = next(proposals)
+    assert (first.text, second.text, third.text) == ("You say: a", None, "You say: c")
+    assert second.failure == "drafts are switched off: for now"
+
+
+def test_what_if_among_others_is_asked_by_itself(store: Store) -> None:
+    work = DeskAtWork(store, parrot=Choir())
+    questions = _questions(work, ["a", "b", "c"])
+    questions[1] = replace(questions[1], change={"state": []})
+    assert [each.text for each in work.desk.drafting.propose(questions)] == [
+        "You say: a",
+        "Then: ['state']",
+        "You say: c",
+    ]
 
 
 def test_a_failing_model_leaves_the_turn_and_a_draft_that_says_so(work: DeskAtWork) -> None:

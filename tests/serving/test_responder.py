@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
-from tests.agent.conftest import MakeAgent, make_agent, tiny_corpus
+import numpy as np
+import torch
+
+from tests.agent.conftest import MakeAgent, make_agent, run, tiny_corpus
 from tests.serving.fakes import ANN, PlainRules
 from vrbot.agent.replies import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.supervision import LabelMasks
 from vrbot.explain.autolabel import AutoLabeller
 from vrbot.serving.replay import replay
-from vrbot.serving.responder import AgentResponder, ExplainedResponder, ProposesLabels
+from vrbot.serving.responder import AgentResponder, ExplainedResponder, ProposesLabels, responder_of
 from vrbot.serving.service import Desk
 from vrbot.serving.store import Store
 
-__all__ = ["make_agent", "tiny_corpus"]
+__all__ = ["make_agent", "run", "tiny_corpus"]
 
 
 def responder(make: MakeAgent, seed: int) -> AgentResponder:
@@ -38,6 +41,16 @@ def test_the_drafts_of_a_model_replay_with_that_model_only(make_agent: MakeAgent
     assert (report.same, report.different, report.other_model) == (3, (), 0)
     assert replay(store, responder(make_agent, 1)).other_model == 3
     store.close()
+
+
+def test_a_loaded_model_computes_in_one_thread_so_that_sums_have_one_order(run: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        responder_of(run)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_the_desk_proposes_the_labels_of_the_auto_labeller(make_agent: MakeAgent, corpus: Corpus) -> None:

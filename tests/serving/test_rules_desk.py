@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.agent.conftest import run, tiny_corpus
 from tests.serving.fakes import ANN, RAY, Parrot
 from vrbot.safety.switch import KillSwitch
+from vrbot.serving.api.settings import AppSettings
 from vrbot.serving.problems import ReasonNeededError
 from vrbot.serving.rules_desk import RulesDesk
+from vrbot.serving.running import Plan, open_desk
 from vrbot.serving.service import Desk
 from vrbot.serving.store import Store
+
+__all__ = ["run", "tiny_corpus"]
 
 
 @pytest.fixture
@@ -26,6 +32,29 @@ def desk(switch: KillSwitch) -> Iterator[Desk]:
     store = Store.open("sqlite://", create=True)
     yield Desk(store, RulesDesk(switch), Parrot())
     store.close()
+
+
+def test_rules_that_were_prepared_keep_nobody_waiting(switch: KillSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = RulesDesk(switch)
+    rules.prepare()
+
+    def too_late(*args: object) -> None:
+        raise AssertionError("compiled while a patient waits")
+
+    monkeypatch.setattr(re, "compile", too_late)
+    for text in ("胸痛，出冷汗，对青霉素过敏", "I am allergic to aspirin. Crushing chest pain!"):
+        rules.red_flags(text)
+        rules.medication(f"aspirin 阿莫西林 {text}", [(text, "")])
+        assert rules.unsupported("阿莫西林, amoxicillin", [(text, "")], {})
+        rules.deidentify(text)
+
+
+def test_a_desk_is_opened_with_its_rules_prepared(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[RulesDesk] = []
+    monkeypatch.setattr(RulesDesk, "prepare", lambda rules: prepared.append(rules))
+    desk = open_desk(Plan(run, str(tmp_path / "desk.sqlite"), AppSettings()))
+    assert prepared == [desk.safety]
+    desk.store.close()
 
 
 def test_the_switch_in_its_file_stops_drafts_until_it_is_off(desk: Desk, switch: KillSwitch) -> None:

@@ -14,7 +14,7 @@ from vrbot.agent.pretrained import Pretrained, load_pretrained, save_pretrained
 from vrbot.agent.replies import limits_of
 from vrbot.agent.reply import Keyword, Reply, StateEntity
 from vrbot.agent.searching import Search, find_words
-from vrbot.agent.sources import keyword_sources
+from vrbot.agent.sources import KeywordSources, keyword_sources
 from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch
@@ -83,14 +83,16 @@ class Agent:
         self._pretrained.model.eval()
         return batch_from_conversation(self._encoder, _heard(conversation), limits_of(self.config.network))
 
-    def reply_of(self, perception: Perception, row: int, words: Sequence[int]) -> Reply:
-        """These word ids as the reply to one row of what was perceived."""
+    def reply_of(
+        self, perception: Perception, row: int, words: Sequence[int], sources: KeywordSources | None = None
+    ) -> Reply:
+        """These word ids as the reply to one row of what was perceived; `sources` are the row's, if they are known."""
         return Reply(
             text=self._encoder.decode(words),
             state=self._state(perception, row),
             dropped=self._dropped(perception, row),
             categories=self._categories(perception, row),
-            keywords=self._keywords(perception, row),
+            keywords=self._keywords(perception, row, sources),
         )
 
     def _state(self, perception: Perception, row: int) -> tuple[StateEntity, ...] | None:
@@ -115,11 +117,12 @@ class Agent:
             return None
         return dict(zip(CATEGORIES, perception.category[row].exp().tolist(), strict=True))
 
-    def _keywords(self, perception: Perception, row: int) -> tuple[Keyword, ...] | None:
+    def _keywords(self, perception: Perception, row: int, sources: KeywordSources | None) -> tuple[Keyword, ...] | None:
         if perception.keywords is None or "keywords" not in self._labels:
             return None
         inventory = self._pretrained.corpus.inventory
-        sources = keyword_sources(self._model, perception, torch.tensor([row]))
+        if sources is None:
+            sources = keyword_sources(self._model, perception, torch.tensor([row]))
         keywords = []
         for position, entity in enumerate(perception.keywords[row].tolist()):
             if entity < 0:

@@ -1,13 +1,13 @@
 """Where an action keyword came from: how much each detector of the prior policy spoke for it.
 
-Letters: N rows, L span positions, E entities, J slots, H hidden size.
+Letters: N rows, A judged actions, L span positions, E entities, J slots, H hidden size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,11 +15,12 @@ from torch import Tensor
 
 from vrbot.model.contract import Perception
 from vrbot.model.detectors import Copies, PolicyEvidence
-from vrbot.model.keyword_scores import SetScores
+from vrbot.model.keyword_scores import IMPOSSIBLE
 from vrbot.model.policy_network import Action, PolicyNetwork
 from vrbot.model.response_generator import Conditions
 from vrbot.model.set_policy import SetPolicy
 from vrbot.model.spans import Written, span_of
+from vrbot.model.subgraphs import EncodedSubgraphs
 from vrbot.model.vrbot import VRBot
 
 
@@ -48,55 +49,109 @@ class _Asked:
     written: Written
 
 
-@torch.no_grad()
+@dataclass(frozen=True, eq=False)
+class JudgedActions:
+    """The A actions under which keywords were judged, in blocks of N rows, and how much each counted [A, N]."""
+
+    chances: Tensor
+    actions: Action
+
+    @classmethod
+    def of(cls, policy: PolicyNetwork | SetPolicy, perception: Perception, rows: Tensor) -> JudgedActions:
+        """The action that was taken; where keywords are a set, under every category, as likely as it was held."""
+        action: Action = perception.conditions.action.select(rows)
+        if not isinstance(policy, SetPolicy) or perception.category is None:
+            return cls(torch.ones(1, len(rows)), action)
+        chances = perception.category[rows].exp().T
+        every = torch.eye(len(chances)).repeat_interleave(len(rows), dim=0)
+        return cls(chances, Action(every, action.keywords.select(torch.arange(len(rows)).repeat(len(chances)))))
+
+    def select(self, rows: Tensor) -> JudgedActions:
+        """The same actions for these rows."""
+        count, num_rows = self.chances.shape
+        return JudgedActions(
+            self.chances[:, rows], self.actions.select((num_rows * torch.arange(count).unsqueeze(1) + rows).flatten())
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """How the prior policy judged the keywords [N, L] of N rows, and all it did so by."""
+
+    policy: PolicyNetwork | SetPolicy
+    evidence: PolicyEvidence
+    judged: JudgedActions
+    keywords: Tensor
+
+    @classmethod
+    def of(cls, model: Any, perception: Perception, rows: Tensor) -> Judging | None:
+        """None for a model whose policy does not consist of detectors."""
+        if not isinstance(model, VRBot) or perception.state is None:
+            return None
+        policy, given = model.prior_policy, perception.conditions.select(rows)
+        if not isinstance(policy, PolicyNetwork | SetPolicy):
+            return None
+        evidence = evidence_of(model, perception.state[rows], given)
+        keywords = given.action.keywords.ids.clamp_max(model.table.num_entities - 1)  # NONE names nothing to ask for
+        return cls(policy, evidence, JudgedActions.of(policy, perception, rows), keywords)
+
+    def of_first_row(self, subgraphs: EncodedSubgraphs) -> Judging:
+        """The first row's judging, had it seen each of these subgraphs instead: a row for each."""
+        rows = torch.zeros(len(subgraphs.nodes), dtype=torch.long)
+        seen = self.evidence
+        evidence = PolicyEvidence(seen.context.select(rows), seen.state.select(rows), seen.table, subgraphs)
+        return Judging(self.policy, evidence, self.judged.select(rows), self.keywords[rows])
+
+    @torch.no_grad()
+    def probability(self) -> Tensor:
+        """How probable each keyword is where it stands [N, L]."""
+        return self._given().sum(dim=0)
+
+    @torch.no_grad()
+    def sources(self) -> KeywordSources:
+        """Who spoke for each keyword, and how much."""
+        (context, graph), given = self._scores, self._given()
+        probability = given.sum(dim=0)
+        shares = (graph - torch.logaddexp(context, graph)).exp().nan_to_num(nan=0.0)  # what nobody can reach: no share
+        from_graph = (given * shares).sum(dim=0) / probability.clamp_min(torch.finfo(probability.dtype).tiny)
+        likeliest, row = self.judged.chances.argmax(dim=0), torch.arange(len(self.keywords))
+        return KeywordSources(probability, from_graph, context[likeliest, row], graph[likeliest, row])
+
+    def _given(self) -> Tensor:
+        """What each action gives to the keywords' probabilities [A, N, L]."""
+        policy, chances = self.policy, self.judged.chances.unsqueeze(-1)
+        if isinstance(policy, SetPolicy):
+            return chances * _logits(policy.log_odds[self.keywords], *self._scores).sigmoid()
+        log_probs = policy.score_spans(self.evidence, self.judged.actions).gather(-1, self.keywords.unsqueeze(-1))
+        return chances * log_probs.squeeze(-1).exp()
+
+    @cached_property
+    def _scores(self) -> tuple[Tensor, Tensor]:
+        """What the context detector and the graph detector say of each keyword [A, N, L]."""
+        evidence, shape = self._evidence_of_each(), self.judged.chances.shape
+        asked = _asked(self.policy, evidence, self.judged.actions)
+        keywords = self.keywords.repeat(len(self.judged.chances), 1)
+        found = [detector(asked.states, asked.written, evidence) for detector in self.policy.detectors]
+        nothing = torch.full(keywords.shape, -math.inf)
+        generated = [_generated(each.generation, keywords) for each in found if each.generation is not None]
+        copied = [_copied(each.copies, keywords) for each in found if each.copies is not None]
+        context, graph = (torch.stack([nothing, *each]).logsumexp(dim=0) for each in (generated, copied))
+        return context.unflatten(0, shape), graph.unflatten(0, shape)
+
+    def _evidence_of_each(self) -> PolicyEvidence:
+        """The evidence, once for each action."""
+        count, num_rows = self.judged.chances.shape
+        if count == 1:
+            return self.evidence
+        rows, seen = torch.arange(num_rows).repeat(count), self.evidence
+        graphs = None if seen.subgraphs is None else seen.subgraphs.select(rows)
+        return PolicyEvidence(seen.context.select(rows), seen.state.select(rows), seen.table, graphs)
+
+
 def keyword_sources(model: Any, perception: Perception, rows: Tensor) -> KeywordSources | None:
     """None for a model whose policy does not consist of detectors."""
-    if not isinstance(model, VRBot) or perception.state is None:
-        return None
-    policy, given = model.prior_policy, perception.conditions.select(rows)
-    if not isinstance(policy, PolicyNetwork | SetPolicy):
-        return None
-    evidence = evidence_of(model, perception.state[rows], given)
-    keywords = given.action.keywords.ids.clamp_max(model.table.num_entities - 1)  # NONE names nothing to ask for
-    judged = judged_actions(policy, perception, rows)
-    scores = [_scores(policy, evidence, action, keywords) for _, action in judged]
-    context, graph = torch.stack([each[0] for each in scores]), torch.stack([each[1] for each in scores])
-    given_by = torch.stack([_given_by(policy, evidence, each, keywords) for each in judged])  # [actions, N, L]
-    probability = given_by.sum(dim=0)
-    shares = (graph - torch.logaddexp(context, graph)).exp().nan_to_num(nan=0.0)  # what nobody can reach: no share
-    from_graph = (given_by * shares).sum(dim=0) / probability.clamp_min(torch.finfo(probability.dtype).tiny)
-    likeliest = torch.stack([chance for chance, _ in judged]).argmax(dim=0)  # [N]
-    row = torch.arange(len(rows))
-    return KeywordSources(probability, from_graph, context[likeliest, row], graph[likeliest, row])
-
-
-JudgedAction = tuple[Tensor, Action]
-"""An action whose keywords were judged, and how much that counted in each row [N]."""
-
-
-def judged_actions(policy: PolicyNetwork | SetPolicy, perception: Perception, rows: Tensor) -> list[JudgedAction]:
-    """The action that was taken; where keywords are a set, under every category, as likely as it was held."""
-    action: Action = perception.conditions.action.select(rows)
-    if not isinstance(policy, SetPolicy) or perception.category is None:
-        return [(torch.ones(len(rows)), action)]
-    chances = perception.category[rows].exp()
-    every = torch.eye(chances.shape[1])
-    return [
-        (chances[:, number], Action(category.expand(len(rows), -1), action.keywords))
-        for number, category in enumerate(every)
-    ]
-
-
-def _scores(
-    policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: Action, keywords: Tensor
-) -> tuple[Tensor, Tensor]:
-    """What the context detector and the graph detector say of each keyword [N, L]."""
-    asked = _asked(policy, evidence, action)
-    found = [detector(asked.states, asked.written, evidence) for detector in policy.detectors]
-    nothing = torch.full(keywords.shape, -math.inf)
-    generated = [_generated(each.generation, keywords) for each in found if each.generation is not None]
-    copied = [_copied(each.copies, keywords) for each in found if each.copies is not None]
-    return torch.stack([nothing, *generated]).logsumexp(dim=0), torch.stack([nothing, *copied]).logsumexp(dim=0)
+    judging = Judging.of(model, perception, rows)
+    return None if judging is None else judging.sources()
 
 
 def evidence_of(model: VRBot, state: Tensor, given: Conditions) -> PolicyEvidence:
@@ -117,22 +172,10 @@ def _asked(policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: 
     return _Asked(states, Written.before_each(action.keywords))
 
 
-def keyword_probability(
-    policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, judged: Sequence[JudgedAction], keywords: Tensor
-) -> Tensor:
-    """How probable each of the actions' keywords is where it stands [N, L]; `keywords` are their ids [N, L]."""
-    return torch.stack([_given_by(policy, evidence, each, keywords) for each in judged]).sum(dim=0)
-
-
-def _given_by(
-    policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, judged: JudgedAction, keywords: Tensor
-) -> Tensor:
-    """What one judged action gives to the keywords' probabilities [N, L]."""
-    chance, action = judged
-    scores = policy.score_along(evidence, action).keywords
-    if isinstance(scores, SetScores):
-        return chance.unsqueeze(1) * scores.logits.sigmoid().gather(1, keywords)
-    return chance.unsqueeze(1) * scores.log_probs.gather(-1, keywords.unsqueeze(-1)).squeeze(-1).exp()
+def _logits(base: Tensor, context: Tensor, graph: Tensor) -> Tensor:
+    """The logit of a keyword of a set: its own and what the detectors add; what none can reach is not named."""
+    total = base + context.masked_fill(context.isneginf(), 0.0) + graph.masked_fill(graph.isneginf(), 0.0)
+    return torch.where(context.isneginf() & graph.isneginf(), IMPOSSIBLE, total)
 
 
 def _generated(logits: Tensor, keywords: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from vrbot.dialogue.batching import SessionBatch
 from vrbot.errors import UsageError
 from vrbot.explain.abstention import Guard
 from vrbot.explain.evidence import Evidence
-from vrbot.explain.keywords import keyword_evidence
+from vrbot.explain.keywords import Reasoning, keyword_evidence
 from vrbot.explain.places import ContextPlaces
 from vrbot.explain.state_changes import state_evidence
 from vrbot.explain.steering import Change, Perceived, perceive
@@ -74,8 +74,10 @@ class Explainer:
         decoding = self.agent.config.decoding
         if words is None:
             words = find_words(self.model, perceived.perception, row, search or Search(), decoding)
-        reply = self.agent.reply_of(perceived.perception, row, words)
-        evidence = self._evidence(list(conversation), batch, perceived, words)
+        reasoning = Reasoning.of(self.model, perceived.perception, row)
+        sources = None if reasoning is None else reasoning.sources
+        reply = self.agent.reply_of(perceived.perception, row, words, sources)
+        evidence = self._evidence(list(conversation), batch, perceived, words, reasoning)
         if self._guard is not None:
             judged = self._guard.judge(self.model, batch, perceived.perception, evidence)
             sure = self._guard.sure_of(evidence.keywords)
@@ -93,13 +95,18 @@ class Explainer:
         return frozenset(entity for text in heard for mention in linker.find(text) for entity in mention.entities)
 
     def _evidence(
-        self, conversation: list[tuple[str, str]], batch: SessionBatch, perceived: Perceived, words: tuple[int, ...]
+        self,
+        conversation: list[tuple[str, str]],
+        batch: SessionBatch,
+        perceived: Perceived,
+        words: tuple[int, ...],
+        reasoning: Reasoning | None,
     ) -> Evidence:
         row, inventory = len(batch.turn) - 1, self._corpus.inventory
         places = ContextPlaces.of(conversation, int(batch.inputs.context_lengths[row]), self._corpus.encoder)
-        perception = perceived.perception
+        perception, said = perceived.perception, self.said(conversation)
         return Evidence(
             words=word_evidence(self.model, perception, row, words, places, self._corpus.vocabulary),
             state=state_evidence(self.model, batch, perceived, places, inventory),
-            keywords=keyword_evidence(self.model, perception, row, self.said(conversation), inventory),
+            keywords=None if reasoning is None else keyword_evidence(reasoning, perception, row, said, inventory),
         )

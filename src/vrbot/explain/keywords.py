@@ -6,27 +6,19 @@ Letters: L keyword positions, P subgraphs that are tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from vrbot.agent.sources import (
-    JudgedAction,
-    KeywordSources,
-    evidence_of,
-    judged_actions,
-    keyword_probability,
-    keyword_sources,
-)
+from vrbot.agent.sources import Judging, KeywordSources
 from vrbot.explain.evidence import KeywordEvidence, Path, Reason
 from vrbot.explain.paths import Edges, Weights, attention_in, nodes_along, path_weights, paths_to, without_edges
 from vrbot.knowledge.entities import Inventory
 from vrbot.knowledge.retrieval import Subgraph
 from vrbot.model.contract import Perception
-from vrbot.model.detectors import PolicyEvidence
-from vrbot.model.policy_network import PolicyNetwork
 from vrbot.model.set_policy import SetPolicy
 from vrbot.model.subgraphs import SubgraphEncoder
 from vrbot.model.vrbot import VRBot
@@ -44,27 +36,29 @@ class Reasoning:
     """One turn's action as the prior policy reasoned about it, ready to be asked again with another subgraph."""
 
     model: VRBot
-    policy: PolicyNetwork | SetPolicy
-    evidence: PolicyEvidence
-    judged: tuple[JudgedAction, ...]
-    keywords: Tensor  # [1, L] entity ids
+    judging: Judging  # of one row
 
     @classmethod
     def of(cls, model: VRBot, perception: Perception, row: int) -> Reasoning | None:
         """None where the policy does not consist of detectors."""
-        policy = model.prior_policy
-        if perception.state is None or not isinstance(policy, PolicyNetwork | SetPolicy):
-            return None
-        rows = torch.tensor([row])
-        given = perception.conditions.select(rows)
-        evidence = evidence_of(model, perception.state[rows], given)
-        keywords = given.action.keywords.ids.clamp_max(model.table.num_entities - 1)
-        return cls(model, policy, evidence, tuple(judged_actions(policy, perception, rows)), keywords)
+        judging = Judging.of(model, perception, torch.tensor([row]))
+        return None if judging is None else cls(model, judging)
+
+    @property
+    def keywords(self) -> Tensor:
+        """The entity ids [1, L]."""
+        return self.judging.keywords
+
+    @cached_property
+    def sources(self) -> KeywordSources:
+        """Who spoke for each keyword."""
+        return self.judging.sources()
 
     @property
     def subgraph(self) -> Subgraph | None:
         """What the graph detector saw."""
-        return None if self.evidence.subgraphs is None else self.evidence.subgraphs.subgraphs[0]
+        graphs = self.judging.evidence.subgraphs
+        return None if graphs is None else graphs.subgraphs[0]
 
     @property
     def encoder(self) -> SubgraphEncoder:
@@ -82,13 +76,7 @@ class Reasoning:
 
         The category, or how likely each is held, and the keywords before stay as they are.
         """
-        rows = torch.zeros(len(subgraphs), dtype=torch.long)
-        seen = self.evidence
-        evidence = PolicyEvidence(
-            seen.context.select(rows), seen.state.select(rows), seen.table, self.encoder.encode(subgraphs)
-        )
-        judged = [(chance[rows], action.select(rows)) for chance, action in self.judged]
-        return keyword_probability(self.policy, evidence, judged, self.keywords[rows])
+        return self.judging.of_first_row(self.encoder.encode(subgraphs)).probability()
 
     def without(self, path: Edges) -> Subgraph:
         """The subgraph without a path's edges."""
@@ -104,21 +92,18 @@ class Reasoning:
 
 @torch.no_grad()
 def keyword_evidence(
-    model: VRBot, perception: Perception, row: int, said: frozenset[int], inventory: Inventory
+    reasoning: Reasoning, perception: Perception, row: int, said: frozenset[int], inventory: Inventory
 ) -> tuple[KeywordEvidence, ...] | None:
-    """The evidence for each keyword; `said` are the entities named in the conversation so far."""
-    reasoning = Reasoning.of(model, perception, row)
-    sources = keyword_sources(model, perception, torch.tensor([row]))
-    if reasoning is None or sources is None or perception.state is None or perception.keywords is None:
+    """The evidence for each keyword of a row; `said` are the entities named in the conversation so far."""
+    if perception.state is None or perception.keywords is None:
         return None
+    policy, sources = reasoning.judging.policy, reasoning.sources
     explanations = _Explanations(frozenset(perception.state[row].tolist()), said, reasoning.subgraph)
-    attention = None if reasoning.subgraph is None else attention_in(reasoning.encoder, reasoning.subgraph)
+    named = {place: entity for place, entity in enumerate(perception.keywords[row].tolist()) if entity >= 0}
+    paths = {position: reasoning.paths(entity) for position, entity in named.items()}
+    shown = _carrying(reasoning, paths, inventory)
     found = []
-    for position, entity in enumerate(perception.keywords[row].tolist()):
-        if entity < 0:
-            continue
-        paths = reasoning.paths(entity)
-        shown = [] if attention is None else _carrying(reasoning, attention, position, paths, inventory)
+    for position, entity in named.items():
         graph = float(sources.from_graph[0, position])
         probability = float(sources.probability[0, position])
         found.append(
@@ -128,12 +113,12 @@ def keyword_evidence(
                 probability=probability,
                 from_conversation=1.0 - graph,
                 from_graph=graph,
-                base=float(reasoning.policy.log_odds[entity]) if isinstance(reasoning.policy, SetPolicy) else None,
+                base=float(policy.log_odds[entity]) if isinstance(policy, SetPolicy) else None,
                 **_scores(sources, position),
                 copy_weight=probability * graph,
                 explained_by=explanations.of(entity),
-                num_paths=len(paths),
-                paths=tuple(shown),
+                num_paths=len(paths[position]),
+                paths=shown.get(position, ()),
             )
         )
     return tuple(found)
@@ -146,29 +131,53 @@ def _scores(sources: KeywordSources, position: int) -> dict[str, float | None]:
 
 
 def _carrying(
-    reasoning: Reasoning, attention: Weights, position: int, paths: Sequence[Edges], inventory: Inventory
-) -> list[Path]:
-    """The paths without which the keyword would be less probable, the one that carries most first."""
+    reasoning: Reasoning, paths: Mapping[int, Sequence[Edges]], inventory: Inventory
+) -> dict[int, tuple[Path, ...]]:
+    """Of the paths to the keyword at each position those without which it would be less probable.
+
+    The one that carries most stands first. The policy is asked once for all of them.
+    """
     subgraph = reasoning.subgraph
-    if subgraph is None or not paths:
-        return []
-    weights = dict(zip(paths, path_weights(subgraph, attention, paths), strict=True))
-    tried = sorted(paths, key=lambda path: (-weights[path], path))[:PATHS_TRIED]
-    probabilities = reasoning.probabilities([subgraph, *(reasoning.without(path) for path in tried)])[:, position]
-    effects = (probabilities[0] - probabilities[1:]).tolist()
+    if subgraph is None or not any(paths.values()):
+        return {}
+    attention = attention_in(reasoning.encoder, subgraph)
+    weighted = {
+        position: sorted(zip(path_weights(subgraph, attention, each), each, strict=True), key=_heaviest)[:PATHS_TRIED]
+        for position, each in paths.items()
+    }
+    tried = [(position, path, weight) for position, each in weighted.items() for weight, path in each]
+    probabilities = reasoning.probabilities([subgraph, *(reasoning.without(path) for _, path, _ in tried)])
+    shown: dict[int, list[Path]] = {position: [] for position in paths}
+    for row, (position, path, weight) in enumerate(tried, start=1):
+        effect = float(probabilities[0, position] - probabilities[row, position])
+        if effect > SMALLEST_EFFECT:
+            shown[position].append(_path(reasoning, subgraph, attention, path, weight, effect, inventory))
+    return {
+        position: tuple(sorted(each, key=lambda path: -path.effect)[:PATHS_SHOWN]) for position, each in shown.items()
+    }
+
+
+def _heaviest(weighted: tuple[float, Edges]) -> tuple[float, Edges]:
+    return -weighted[0], weighted[1]
+
+
+def _path(
+    reasoning: Reasoning,
+    subgraph: Subgraph,
+    attention: Weights,
+    path: Edges,
+    weight: float,
+    effect: float,
+    inventory: Inventory,
+) -> Path:
     relations = reasoning.encoder.retriever.graph.relations
-    shown = [
-        Path(
-            entities=tuple(inventory.names[node] for node in nodes_along(subgraph, path)),
-            relations=tuple(relations[int(subgraph.relations[edge])] for edge in path),
-            attention=tuple(tuple(attention[:, edge].tolist()) for edge in path),
-            weight=weights[path],
-            effect=effect,
-        )
-        for path, effect in zip(tried, effects, strict=True)
-        if effect > SMALLEST_EFFECT
-    ]
-    return sorted(shown, key=lambda path: -path.effect)[:PATHS_SHOWN]
+    return Path(
+        entities=tuple(inventory.names[node] for node in nodes_along(subgraph, path)),
+        relations=tuple(relations[int(subgraph.relations[edge])] for edge in path),
+        attention=tuple(tuple(attention[:, edge].tolist()) for edge in path),
+        weight=weight,
+        effect=effect,
+    )
 
 
 @dataclass(frozen=True)

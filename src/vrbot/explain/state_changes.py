@@ -42,7 +42,8 @@ def state_evidence(
     previous = model.first_state(1, torch.device("cpu")) if row == 0 else perceived.states.select(slice(row - 1, row))
     state = perceived.states.select(slice(row, row + 1))
     before, now = _entities(previous), _entities(state)
-    written = _as_written(model, model.prior_tracker, perceived, row, previous, state)
+    named = Span(state.weights[:, : max(len(now), 1)])  # what follows names nothing
+    written = _as_written(model, model.prior_tracker, perceived, row, previous, named)
     positions = batch.inputs.mention_positions[row].tolist()
     found = []
     for position, entity in enumerate(now):

@@ -1,7 +1,8 @@
 """Where each word of a reply came from: generated, or copied from context, state or action (paper, Eq. 16).
 
 Under one normaliser p(w) = (exp g_w + sum of exp c_j over the slots j that hold w) / z, so each term's share of the
-word's probability is known exactly. Letters: J slots (context words, state, keywords), L span positions.
+word's probability is known exactly. Letters: R words of the reply, J slots (context words, state, keywords),
+L keywords, K meanings of a word, V words, H hidden size.
 """
 
 from __future__ import annotations
@@ -33,33 +34,32 @@ class WordShares:
 
 @torch.no_grad()
 def shares_along(model: VRBot, perception: Perception, row: int, words: Sequence[int]) -> list[WordShares]:
-    """The shares of each word of a reply to one row, every word after those before it."""
-    _, state = model.begin_reply(perception, torch.tensor([row]))
-    shares, last = [], model.generator.bos
-    for word in words:
-        tokens = torch.tensor([last])
-        log_probs, following = model.generator.step(tokens, state)
-        shares.append(_shares(model.generator, tokens, state, following, word, float(log_probs[0, word])))
-        state, last = following, word
-    return shares
+    """The shares of each word of a reply to one row, every word after those before it; all in one pass."""
+    if not words:
+        return []
+    generator = model.generator
+    _, start = model.begin_reply(perception, torch.tensor([row]))
+    outputs = _outputs_along(generator, start, [generator.bos, *words[:-1]])  # [R, H]
+    memory, targets = start.memory, torch.tensor(words).unsqueeze(1)  # [R, 1]
+    generation = torch.addmm(generator.output_bias, generator.output(outputs), generator.words.weight.T)  # [R, V]
+    copies = generator.copy_query(outputs) @ memory.copy_vectors[0].T
+    copies = copies.masked_fill(~memory.copy_mask[0], -math.inf)  # [R, J]
+    total = torch.logaddexp(generation.double().logsumexp(dim=1), copies.double().logsumexp(dim=1))
+    held = copies.masked_fill(memory.copy_words[0] != targets, -math.inf)
+    ways = torch.cat((generation.gather(1, targets), held), dim=1).double()  # [R, 1 + J]
+    log_probs, masses = (ways.logsumexp(dim=1) - total).tolist(), ways.softmax(dim=1)
+    return [WordShares(log_prob, float(mass[0]), mass[1:]) for log_prob, mass in zip(log_probs, masses, strict=True)]
 
 
-def _shares(
-    generator: ResponseGenerator,
-    tokens: Tensor,
-    state: DecoderState,
-    following: DecoderState,
-    word: int,
-    log_prob: float,
-) -> WordShares:
-    memory = state.memory
-    readings = memory.left(following.named.unsqueeze(0)) if generator.coverage else memory.readings
-    output = generator.cell.advance(state.hidden, generator.words(tokens), readings).output  # [1, H]
-    generation = generator.output(output)[0] @ generator.words.weight[word] + generator.output_bias[word]
-    scores = memory.copy_vectors[0] @ generator.copy_query(output)[0]  # [J]
-    holds = memory.copy_mask[0] & (memory.copy_words[0] == word)
-    masses = torch.cat((generation.unsqueeze(0), scores.masked_fill(~holds, -math.inf))).double().softmax(dim=0)
-    return WordShares(log_prob, float(masses[0]), masses[1:])
+def _outputs_along(generator: ResponseGenerator, start: DecoderState, before: Sequence[int]) -> Tensor:
+    """What the decoder predicts each word from, when it has read these words [R] -> [R, H]."""
+    read = torch.tensor([before])
+    readings = start.memory.readings
+    if generator.coverage:
+        meant = generator.meanings[read].unsqueeze(-1) == start.memory.keywords[:, None, None, :]  # [1, R, K, L]
+        readings = start.memory.left(meant.any(dim=2).cumsum(dim=1) > 0)
+    length = torch.tensor([len(before)])
+    return generator.cell.along(start.hidden, generator.words(read), length, readings)[0]
 
 
 def written_words(words: Sequence[int]) -> list[int]:

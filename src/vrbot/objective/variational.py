@@ -7,7 +7,7 @@ Letters: N rows (turns), B sessions, L span positions, E entities.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import reduce
 
 import torch
@@ -22,6 +22,7 @@ from vrbot.model.reply_sources import ReplySources
 from vrbot.model.response_generator import Conditions
 from vrbot.model.spans import Choose, Span
 from vrbot.model.vrbot import Heard, HeardResponse, VRBot
+from vrbot.nets.recomputing import computed_again
 from vrbot.objective.bounds import action_bound, joint_bound, state_bound
 from vrbot.objective.labels import LABEL_KINDS, KnownLatents, known_latents
 from vrbot.objective.passes import ActionPass, StatePass
@@ -106,7 +107,8 @@ class VariationalObjective:
             )
             before.append(previous.weights)
             along = self._as_given(drawn.span)
-            prior.append(model.prior_tracker.score_along(evidence, along, mentions, heard.table))  # type: ignore[operator]
+            score: Callable[..., Tensor] = model.prior_tracker.score_along  # type: ignore[assignment]
+            prior.append(computed_again(score, evidence, along, mentions, heard.table))
             posterior.append(drawn.log_probs)
             spans.append(drawn.span.weights)
             previous = drawn.span

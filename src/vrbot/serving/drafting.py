@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -80,7 +80,7 @@ class Drafting:
         Asking again after the same conversation gives the same draft; after a failure the model tries again.
         """
         question = self.prepare(actor, turn, change)
-        return question if isinstance(question, Draft) else self.keep(question, self.propose([question])[0])
+        return question if isinstance(question, Draft) else self.keep(question, next(self.propose([question])))
 
     def prepare(self, actor: Actor, turn: str, change: Mapping[str, Any] | None = None) -> Question | Draft:
         """What the model is to be asked; or the draft it made before, where there is nothing new to ask."""
@@ -93,10 +93,14 @@ class Drafting:
             there = None if self._why_not() else self._made_before(connection, found, context, change)
         return Question(actor, found, conversation, context, change) if there is None else there
 
-    def propose(self, questions: Sequence[Question]) -> list[Proposal]:
-        """What the model says to each, or why it says nothing; never an exception, and nothing is stored."""
-        said = self._said_together(questions)
-        return [self._propose(question, reply) for question, reply in zip(questions, said, strict=True)]
+    def propose(self, questions: Sequence[Question]) -> Iterator[Proposal]:
+        """What the model says to each, or why it says nothing, each as soon as it is there.
+
+        Never an exception, and nothing is stored.
+        """
+        asked = _Asked(self._responder, questions)
+        for place, question in enumerate(questions):
+            yield self._propose(question, partial(asked.reply_to, place))
 
     def keep(self, question: Question, proposal: Proposal) -> Draft:
         """Stores what was proposed."""
@@ -154,29 +158,6 @@ class Drafting:
         except Exception:  # a model that cannot say who it is fails where its draft is asked for
             return None
 
-    def _said_together(self, questions: Sequence[Question]) -> list[Callable[[], Mapping[str, Any]]]:
-        """For each question what gives its reply: those without a change are asked together, if the model can."""
-        responder = self._responder
-        if responder is None:
-            return [dict for _ in questions]  # never called: `_propose` says why there is no reply
-        plain = [place for place, question in enumerate(questions) if question.change is None]
-        together: dict[int, Mapping[str, Any]] = {}
-        if len(plain) > 1 and isinstance(responder, RespondsTogether) and self._why_not() is None:
-            try:
-                replies = responder.respond_many([questions[place].conversation for place in plain])
-                together = dict(zip(plain, replies, strict=True))
-            except Exception as error:  # one of them is at fault: each is asked by itself
-                log.warning("a batch of %d drafts failed (%s)", len(plain), type(error).__name__)
-
-        def reply_to(place: int, question: Question) -> Mapping[str, Any]:
-            if place in together:
-                return together[place]
-            if question.change is None:
-                return responder.respond(question.conversation)
-            return responder.what_if(question.conversation, question.change)
-
-        return [partial(reply_to, place, question) for place, question in enumerate(questions)]
-
     def _propose(self, question: Question, said: Callable[[], Mapping[str, Any]]) -> Proposal:
         """What the model says, or why it says nothing; never an exception."""
         change = question.change
@@ -194,6 +175,42 @@ class Drafting:
         checks = inspect_reply(self._safety, text, question.conversation, reply)
         medicine = names_medicine(reply) or any(finding["check"] == MEDICATION for finding in checks.findings)
         return Proposal(origin, text, None, model, reply, change, checks, suggests_medicine=medicine)
+
+
+class _Asked:
+    """Questions put to a model: those without a change together, if it can, each of them alone once that has failed."""
+
+    def __init__(self, responder: Responder | None, questions: Sequence[Question]) -> None:
+        self._responder, self._questions = responder, questions
+        self._plain = iter([place for place, question in enumerate(questions) if question.change is None])
+        self._replies: Iterator[Mapping[str, Any]] | None = None
+        self._found: dict[int, Mapping[str, Any]] = {}
+        self._together = isinstance(responder, RespondsTogether) and len(questions) > 1
+
+    def reply_to(self, place: int) -> Mapping[str, Any]:
+        """The reply to one of the questions."""
+        responder, question = self._responder, self._questions[place]
+        if responder is None:
+            raise RefusedError("no model is loaded")
+        if question.change is not None:
+            return responder.what_if(question.conversation, question.change)
+        found = self._from_together(place)
+        return responder.respond(question.conversation) if found is None else found
+
+    def _from_together(self, place: int) -> Mapping[str, Any] | None:
+        """The reply among those that are made together; None where they are not, or not any more."""
+        responder = self._responder
+        while self._together and place not in self._found:
+            try:
+                if self._replies is None and isinstance(responder, RespondsTogether):
+                    plain = [question.conversation for question in self._questions if question.change is None]
+                    self._replies = iter(responder.respond_many(plain))
+                reply = next(self._replies or iter(()))
+                self._found[next(self._plain)] = reply
+            except Exception as error:  # one of them is at fault: each is asked by itself
+                log.warning("a batch of %d drafts failed (%s)", len(self._questions), type(error).__name__)
+                self._together = False
+        return self._found.pop(place, None)
 
 
 def names_medicine(reply: Mapping[str, Any]) -> bool:

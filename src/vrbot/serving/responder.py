@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
@@ -45,8 +45,8 @@ class Responder(Protocol):
 class RespondsTogether(Protocol):
     """A responder that saves time when it is asked several things at once."""
 
-    def respond_many(self, conversations: Sequence[Conversation]) -> list[Mapping[str, Any]]:
-        """What `respond` would say to each, to the last bit."""
+    def respond_many(self, conversations: Sequence[Conversation]) -> Iterable[Mapping[str, Any]]:
+        """What `respond` would say to each, to the last bit; in their order, each once it is there."""
         ...
 
 
@@ -91,11 +91,11 @@ class AgentResponder:
         """The agent's reply."""
         return self._agent.respond(conversation).to_dict()
 
-    def respond_many(self, conversations: Sequence[Conversation]) -> list[Mapping[str, Any]]:
+    def respond_many(self, conversations: Sequence[Conversation]) -> Iterator[Mapping[str, Any]]:
         """The agent's replies, their words searched for together."""
         from vrbot.serving.together import replies_together
 
-        return [reply.to_dict() for reply in replies_together(self._agent, conversations, self._reply)]
+        return (reply.to_dict() for reply in replies_together(self._agent, conversations, self._reply))
 
     def _reply(self, conversation: Conversation, words: tuple[int, ...] | None) -> Reply:
         """The reply of these words; searched for where there are none."""
@@ -132,7 +132,7 @@ class ExplainedResponder(AgentResponder):
         """The agent's reply with evidence."""
         return self._explainer.respond(conversation).to_dict()
 
-    def respond_many(self, conversations: Sequence[Conversation]) -> list[Mapping[str, Any]]:
+    def respond_many(self, conversations: Sequence[Conversation]) -> Iterator[Mapping[str, Any]]:
         """The agent's replies with evidence, their words searched for together."""
         from vrbot.explain.explainer import NOTHING_CHANGED
         from vrbot.serving.together import replies_together
@@ -140,7 +140,7 @@ class ExplainedResponder(AgentResponder):
         def reply(conversation: Conversation, words: tuple[int, ...] | None) -> Reply:
             return self._explainer.what_if(conversation, NOTHING_CHANGED, words=words)
 
-        return [each.to_dict() for each in replies_together(self._agent, conversations, reply)]
+        return (each.to_dict() for each in replies_together(self._agent, conversations, reply))
 
     def propose_labels(self, turns: Conversation) -> list[Mapping[str, Proposal]]:
         """What the inference networks hold for each turn: those of `vrbot annotate propose`."""
@@ -167,12 +167,19 @@ class ExplainedResponder(AgentResponder):
 
 
 def responder_of(model: Path, corpus: Path | None = None, guard: Path | None = None) -> AgentResponder:
-    """The responder of a saved model or a run, explained where its kind can be; every file is verified."""
+    """The responder of a saved model or a run, explained where its kind can be; every file is verified.
+
+    From then on this process computes in one thread: a reply is thousands of small products, which two threads make no
+    faster; and numbers that are added up in the same order everywhere have the same bits when a draft is replayed.
+    """
+    import torch
+
     from vrbot.agent.pretrained import load_pretrained
     from vrbot.errors import UsageError
     from vrbot.explain.abstention import Guard
     from vrbot.model.vrbot import VRBot
 
+    torch.set_num_threads(1)
     pretrained = load_pretrained(model, corpus)
     if isinstance(pretrained.model, VRBot):
         return ExplainedResponder(pretrained, None if guard is None else Guard.load(guard))

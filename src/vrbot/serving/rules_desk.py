@@ -13,12 +13,23 @@ from vrbot.safety.redflags import scan
 from vrbot.safety.switch import KillSwitch
 from vrbot.serving.safety_desk import CAUTION, STOP, Conversation, Finding
 
+FIRST_TEXT = "你好，我发烧，吃了布洛芬。 Hello, I have a fever and took ibuprofen."
+"""Has something for every rule, in both languages."""
+
 
 class RulesDesk:
     """The rules as they are shipped, the kill switch in its file, and whoever knows the names a model can use."""
 
     def __init__(self, switch: KillSwitch, claims: ClaimChecker | None = None) -> None:
         self._switch, self._claims = switch, claims
+
+    def prepare(self) -> None:
+        """Asks every rule once: what they look for is compiled when it is first needed, and that takes seconds."""
+        said = [(FIRST_TEXT, FIRST_TEXT)]
+        self.red_flags(FIRST_TEXT)
+        self.medication(FIRST_TEXT, said)
+        self.unsupported(FIRST_TEXT, said, {})
+        self.deidentify(FIRST_TEXT)
 
     def red_flags(self, text: str) -> Sequence[Finding]:
         """An emergency says stop, what is urgent asks for caution; either raises the banner."""

@@ -94,7 +94,7 @@ def verified(plan: Plan) -> None:
 
 
 def open_desk(plan: Plan) -> Desk:
-    """The desk of a plan; its model is loaded and verified."""
+    """The desk of a plan; its model is loaded and verified, and nobody has to wait for its rules to be prepared."""
     from vrbot.safety.claims import ClaimChecker
     from vrbot.serving.responder import responder_of
     from vrbot.serving.rules_desk import RulesDesk
@@ -104,6 +104,7 @@ def open_desk(plan: Plan) -> Desk:
     store = Store.open(plan.database, create=True, witness=plan.witness)
     switch = plan.settings.switch or KillSwitch(files_beside(plan.database)[1])
     rules = RulesDesk(switch, ClaimChecker(responder.inventory))
+    rules.prepare()
     return Desk(store, rules, responder, demo=plan.settings.open_demo)
 
 
@@ -113,7 +114,6 @@ def open_app(plan: Plan) -> FastAPI:
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("vrbot").setLevel(logging.INFO if plan.log_requests else logging.WARNING)
-    _share_cores(plan.workers)
     return create_app(open_desk(plan), plan.settings)
 
 
@@ -196,12 +196,3 @@ def _in_worker(make: Callable[[Plan], FastAPI], plan: Plan) -> FastAPI:
 
 def _nothing_more(number: int, frame: Any) -> None:
     del number, frame
-
-
-def _share_cores(workers: int) -> None:
-    """As many threads of torch as each process has cores, unless somebody has said otherwise."""
-    if "OMP_NUM_THREADS" in os.environ:
-        return
-    import torch
-
-    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // workers))

@@ -8,26 +8,26 @@ reply is computed alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from vrbot.agent.replies import NOT_WORDS, limits_of
+from vrbot.agent.replies import limits_of, search
 from vrbot.agent.reply import Reply
 from vrbot.agent.respond import Agent
-from vrbot.decoding.adjusting import forbid
-from vrbot.decoding.beam import beam
 from vrbot.dialogue.batching import SessionBatch, collate
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.dialogue.splits import Split, no_labels
-from vrbot.dialogue.vocabulary import BOS, EOS
 from vrbot.model.contract import DialogueModel, Perception
 from vrbot.serving.safety_desk import Conversation
 
+FEWEST = 6
+"""So many are searched for together; with fewer, to perceive them once more costs what the search together saves."""
+
 SAFE_LEAD = 1e-3
-"""Of the best hypothesis over the second, in nats; rounding moves a score by less than a hundredth of it."""
+"""Of the best hypothesis over the second, in nats; rounding moves a log probability by less than a hundredth of it."""
 
 Words = tuple[int, ...]
 
@@ -51,15 +51,16 @@ class Found:
 
 def replies_together(
     agent: Agent, conversations: Sequence[Conversation], reply: Callable[[Conversation, Words | None], Reply]
-) -> list[Reply]:
-    """What `reply` gives for each conversation; words the batch has found are handed to it, else it looks for them."""
-    found = find_together(agent, conversations)
-    replies = []
+) -> Iterator[Reply]:
+    """What `reply` gives for each conversation, each once it is there.
+
+    Words a batch has found are handed to `reply`, else it looks for them.
+    """
+    found = find_together(agent, conversations) if len(conversations) >= FEWEST else [None] * len(conversations)
     for conversation, each in zip(conversations, found, strict=True):
         told = None if each is None else reply(conversation, each.words)
         good = told is not None and each is not None and each.agrees_with(told)
-        replies.append(told if good and told is not None else reply(conversation, None))
-    return replies
+        yield told if good and told is not None else reply(conversation, None)
 
 
 @torch.no_grad()
@@ -72,20 +73,9 @@ def find_together(agent: Agent, conversations: Sequence[Conversation]) -> list[F
     batch = _batch_of(agent, conversations)
     perception = model.perceive(batch.inputs, batch.layout)
     rows = _last_rows(batch, len(conversations))
-    step, state = model.begin_reply(perception, torch.tensor(rows))
-    decoded = beam(
-        step,
-        state,
-        len(rows),
-        BOS,
-        EOS,
-        decoding.max_length,
-        width=decoding.beam,
-        length_penalty=decoding.length_exponent,
-        num_results=2,
-        adjust=forbid(NOT_WORDS),
-    )
-    leads = (decoded.scores[:, 0] - decoded.scores[:, 1]).tolist()
+    decoded = search(model, perception, torch.tensor(rows), decoding, num_results=2)
+    shortest = decoded.lengths[:, :2].amin(dim=1).clamp_min(1)  # a score is in nats per length ** exponent
+    leads = ((decoded.scores[:, 0] - decoded.scores[:, 1]) * shortest**decoding.length_penalty).tolist()
     return [
         _found(agent, perception, row, tuple(decoded.tokens[place, 0, : int(decoded.lengths[place, 0])].tolist()))
         if leads[place] > SAFE_LEAD

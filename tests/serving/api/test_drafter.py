@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -71,6 +71,44 @@ def test_what_comes_together_is_answered_together_and_as_if_alone(store: Store) 
     alone = [desk_of(store).drafting.draft(ANN, turn) for turn in turns(desk, texts)]
     assert [(draft.text, draft.reply) for draft in together] == [(draft.text, draft.reply) for draft in alone]
     assert [draft.failure for draft in together[-3:-1]] == [draft.failure for draft in alone[-3:-1]]
+    assert max(model.sizes) > 1
+
+
+class OneByOne(Parrot):
+    """Makes one reply after the other, each when it is told to, also those that are asked for together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+        self.steps = threading.Semaphore(0)
+
+    def respond(self, conversation: Conversation) -> Mapping[str, Any]:
+        self.steps.acquire(timeout=30)
+        return super().respond(conversation)
+
+    def respond_many(self, conversations: Sequence[Conversation]) -> Iterator[Mapping[str, Any]]:
+        self.sizes.append(len(conversations))
+        return (self.respond(conversation) for conversation in conversations)
+
+
+def test_an_answer_is_given_while_the_rest_of_its_batch_is_still_being_made(store: Store) -> None:
+    model = OneByOne()
+    desk = desk_of(store, model)
+
+    async def ask() -> list[int]:
+        drafter, done = Drafter(desk, settings_of(batch_size=8)), []
+        asked = turns(desk, [f"cough {number}" for number in range(5)])
+        tasks = [asyncio.create_task(drafter.draft(ANN, turn)) for turn in asked]
+        await asyncio.sleep(0.1)  # some are with the model, the others wait: they are its next batch
+        for number in range(5):
+            model.steps.release()
+            while sum(task.done() for task in tasks) <= number:
+                await asyncio.sleep(0.005)
+            done.append(sum(task.done() for task in tasks))
+        await drafter.stop()
+        return done
+
+    assert asyncio.run(asyncio.wait_for(ask(), 20)) == [1, 2, 3, 4, 5]
     assert max(model.sizes) > 1
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from vrbot.serving.actors import Actor
@@ -33,7 +34,8 @@ class _Job:
 class Drafter:
     """Whoever wants a draft awaits it here, over HTTP or in the console; all in one event loop.
 
-    The model has one thread. What has come while it was at work is its next batch: nobody waits for a batch to fill.
+    The model has one thread. What has come while it was at work is its next batch: nobody waits for a batch to fill,
+    and each has its answer once it is there.
     What was begun is finished even if whoever asked has given up: who asks again finds it done, or joins in. So a slow
     model answers as many as it can, and never the same twice.
     """
@@ -135,23 +137,27 @@ class Drafter:
             while len(jobs) < self._settings.batch_size and not self._queue.empty():
                 jobs.append(self._queue.get_nowait())
             self._meters.batch.observe(len(jobs))
-            answers = await asyncio.get_running_loop().run_in_executor(self._model, self._answers, jobs)
-            for job, answer in zip(jobs, answers, strict=True):
-                if job.answer.done():  # the server is stopping
-                    continue
-                if isinstance(answer, Exception):
-                    job.answer.set_exception(answer)
-                else:
-                    job.answer.set_result(answer)
+            loop = asyncio.get_running_loop()
 
-    def _answers(self, jobs: list[_Job]) -> list[Any]:
-        """The answer to each job, or the exception it ended with; in the model's thread."""
-        questions = [job.work for job in jobs if isinstance(job.work, Question)]
-        try:
-            proposals = iter(self._desk.drafting.propose(questions)) if questions else iter(())
-        except Exception as error:
-            return [error for _ in jobs]
-        return [next(proposals) if isinstance(job.work, Question) else _tried(job.work) for job in jobs]
+            def tell(job: _Job, answer: Any, loop: asyncio.AbstractEventLoop = loop) -> None:
+                loop.call_soon_threadsafe(_settle, job, answer)
+
+            await loop.run_in_executor(self._model, self._answer, jobs, tell)
+
+    def _answer(self, jobs: list[_Job], tell: Callable[[_Job, Any], None]) -> None:
+        """Tells the answer to each job, or the exception it ended with, once it is there; in the model's thread."""
+        proposals = self._desk.drafting.propose([job.work for job in jobs if isinstance(job.work, Question)])
+        for job in jobs:
+            tell(job, _tried(partial(next, proposals) if isinstance(job.work, Question) else job.work))
+
+
+def _settle(job: _Job, answer: Any) -> None:
+    if job.answer.done():  # the server is stopping
+        return
+    if isinstance(answer, Exception):
+        job.answer.set_exception(answer)
+    else:
+        job.answer.set_result(answer)
 
 
 def _tried(work: Callable[[], Any]) -> Any:
