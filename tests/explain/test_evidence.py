@@ -91,6 +91,19 @@ def test_a_keyword_is_as_probable_as_the_policy_holds_it_under_every_category(
     torch.testing.assert_close(judging.sources().probability, expected)
 
 
+@pytest.mark.parametrize("name", ["vrbot", "vrbot-bert"])
+def test_the_policy_is_asked_for_reasons_with_the_context_it_has_read(name: str, make_agent: MakeAgent) -> None:
+    agent = make_agent(name)
+    model = Explainer(agent).model
+    batch = agent.hear(CONVERSATION)
+    heard = model.hear(batch.inputs, batch.layout)
+    assert (heard.by_policy is None) == (name == "vrbot")
+    judging = Judging.of(model, model.perceive(batch.inputs, batch.layout), torch.arange(len(CONVERSATION)))
+    assert judging is not None
+    read = model.policy_evidence(heard, model.track(heard, batch.layout)).context
+    torch.testing.assert_close(judging.evidence.context.summary, read.summary)
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_shows_evidence_for_the_parts_it_has(name: str, make_agent: MakeAgent) -> None:
     reply = Explainer(make_agent(name)).respond(CONVERSATION)

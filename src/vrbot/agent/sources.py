@@ -159,7 +159,8 @@ def evidence_of(model: VRBot, state: Tensor, given: Conditions) -> PolicyEvidenc
     table = model.table()
     span = span_of(state, model.state_length, model.table.num_entities)
     graphs = None if model.subgraph_encoder is None else model.subgraph_encoder(span)
-    return PolicyEvidence(given.context, model.state_reader(span, table), table, graphs)
+    context = given.context if given.by_policy is None else given.by_policy
+    return PolicyEvidence(context, model.state_reader(span, table), table, graphs)
 
 
 def _asked(policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: Action) -> _Asked:

@@ -31,7 +31,10 @@ ROWS_COPYING = 16
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """What a reply is written from: W = (R_{t-1}, U_t, S_t, A^k_t) and their vectors."""
+    """What a reply is written from: W = (R_{t-1}, U_t, S_t, A^k_t) and their vectors.
+
+    `by_policy` is the context as the policy read it where it reads for itself: for whoever asks why it chose so.
+    """
 
     context_words: Tensor  # [N, T]
     context: Context
@@ -39,6 +42,7 @@ class Conditions:
     state_read: Encoded
     action: Action
     keywords_read: Encoded
+    by_policy: Context | None = None
 
     def followed_by(self, other: Conditions) -> Conditions:
         """The rows of both."""
@@ -59,6 +63,7 @@ class Conditions:
             self.state_read.select(rows),
             self.action.select(rows),
             self.keywords_read.select(rows),
+            None if self.by_policy is None else self.by_policy.select(rows),
         )
 
 

@@ -132,7 +132,7 @@ class VRBot(nn.Module):
             self.state_reader(shown, heard.table),
             self.keyword_reader(action.keywords, heard.table),
         )
-        return Conditions(heard.words, heard.context, shown, state_read, action, keywords_read)
+        return Conditions(heard.words, heard.context, shown, state_read, action, keywords_read, heard.by_policy)
 
     # The contract
 
