@@ -73,7 +73,10 @@ def relaxed_sample(log_probs: Tensor, temperature: float, generator: torch.Gener
         raise ConfigError(f"temperature must be above 0, got {temperature}; use mode() for the limit at 0")
     perturbed = (log_probs + gumbel_noise(log_probs.detach(), generator)) / temperature
     nothing = (log_probs.detach() == -math.inf).all(dim=-1, keepdim=True)
-    soft = perturbed.masked_fill(nothing, 0.0).softmax(dim=-1).masked_fill(nothing, 0.0)
+    if bool(nothing.any()):
+        soft = perturbed.masked_fill(nothing, 0.0).softmax(dim=-1).masked_fill(nothing, 0.0)
+    else:
+        soft = perturbed.softmax(dim=-1)
     return straight_through(soft) if hard else soft
 
 

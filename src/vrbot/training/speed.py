@@ -54,9 +54,9 @@ def _time_steps(network: nn.Module, config: Config, batches: list[SessionBatch],
     for step, batch in enumerate(batches):
         with watch.running(counted=step > 0):
             loss = contract.loss(batch, Moment(step, stage, torch.Generator().manual_seed(step)))
-            optimiser.zero_grad(set_to_none=True)
             torch.autograd.backward(loss.total / loss.num_turns)
             nn.utils.clip_grad_norm_(network.parameters(), config.training.gradient_clip)
             optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
         turns += loss.num_turns if step else 0
     return watch.rate(turns)
