@@ -9,7 +9,7 @@ from tests.model.test_distributions import drawing
 from tests.model.tiny import FORMS, batch_of, keyword_log_probs, random_spans, tiny_config, tiny_vrbot
 from vrbot.dialogue.corpus import Corpus
 from vrbot.model.policy_network import Action, ActionClamp
-from vrbot.model.spans import Clamp, Span, Written, one_hot_choice, span_of, vectors_of
+from vrbot.model.spans import Clamp, Span, SpanWriter, Written, one_hot_choice, span_of, vectors_of
 
 TRACKERS, POLICIES = ("prior_tracker", "inference_tracker"), ("prior_policy", "inference_policy")
 
@@ -39,6 +39,27 @@ def test_what_stands_before_each_position_is_what_writing_one_by_one_would_remem
         assert torch.equal(along.used[:, position], step.used[:, 0])
         assert torch.equal(along.ended[:, position], step.ended[:, 0])
         step = step.after(span.weights[:, position])
+
+
+def test_in_use_nothing_is_computed_for_spans_that_have_all_ended() -> None:
+    generator = torch.Generator().manual_seed(0)
+    writer, table, calls = SpanWriter(5, 4, (3,)), torch.randn(7, 5, generator=generator), []
+
+    def score(states: torch.Tensor, written: Written) -> torch.Tensor:
+        calls.append(len(calls))
+        ending = torch.tensor([0.0] * 6 + [9.0 if written.used.any() else -9.0])
+        likes = torch.arange(7.0).roll(len(calls)) + ending - 99.0 * written.used
+        return written.close(likes.expand(len(states), 1, 7).log_softmax(dim=-1))
+
+    initial = torch.randn(2, 4, generator=generator)
+    whole = writer.write(initial, 8, table, score, one_hot_choice)
+    assert len(calls) == 8
+    calls.clear()
+    with torch.no_grad():
+        short = writer.write(initial, 8, table, score, one_hot_choice)
+    assert len(calls) == 2
+    assert torch.equal(short.log_probs, whole.log_probs)
+    assert torch.equal(short.span.weights, whole.span.weights)
 
 
 @pytest.mark.parametrize("hard", [True, False], ids=["hard", "soft"])

@@ -178,7 +178,10 @@ class SpanWriter(nn.Module):
     def write(
         self, initial: Tensor, length: int, table: Tensor, score: Score, choose: Choose, clamp: Clamp | None = None
     ) -> WrittenSpan:
-        """Writes a span position by position; rows with a clamp get the given symbols instead of chosen ones."""
+        """Writes a span position by position; rows with a clamp get the given symbols instead of chosen ones.
+
+        In use, where no gradient is wanted, nothing more is computed once every span has ended.
+        """
         hidden, fed = initial, self.start_symbol.expand(len(initial), -1)
         written = Written.nothing(len(initial), len(table), table.device)
         log_probs, weights = [], []
@@ -193,6 +196,11 @@ class SpanWriter(nn.Module):
             weights.append(chosen)
             if position + 1 < length:
                 fed, written = vectors_of(chosen, table), written.after(chosen)
+                if not torch.is_grad_enabled() and bool(written.ended.all()):
+                    ended = written.close(torch.empty_like(step))
+                    log_probs += [ended] * (length - position - 1)
+                    weights += [ended.squeeze(1).exp()] * (length - position - 1)
+                    break
         return WrittenSpan(torch.cat(log_probs, dim=1), Span(torch.stack(weights, dim=1)))
 
 
