@@ -22,6 +22,7 @@ SETTINGS: dict[str, Any] = {
     "policy__length": 2,
     "objective__temperature_start": 0.5,
     "objective__temperature_steps": MOST_STEPS,
+    "decoding__no_repeat": 0,  # what is recorded may say things twice
 }
 
 

@@ -43,7 +43,8 @@ def test_what_stands_before_each_position_is_what_writing_one_by_one_would_remem
 
 def test_in_use_nothing_is_computed_for_spans_that_have_all_ended() -> None:
     generator = torch.Generator().manual_seed(0)
-    writer, table, calls = SpanWriter(5, 4, (3,)), torch.randn(7, 5, generator=generator), []
+    writer, table = SpanWriter(5, 4, (3,)), torch.randn(7, 5, generator=generator)
+    calls: list[int] = []
 
     def score(states: torch.Tensor, written: Written) -> torch.Tensor:
         calls.append(len(calls))
