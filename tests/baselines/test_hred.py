@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dataclasses
 import itertools
 
@@ -162,7 +164,8 @@ def test_a_wide_search_finds_replies_at_least_as_probable_as_a_narrow_one(
     perception = model.perceive(batch.inputs, batch.layout)
     means = []
     for beam in (1, 5):
-        decoding = tiny_config(decoding__beam=beam, decoding__max_length=6).decoding
+        plain: dict[str, Any] = {"decoding__length_penalty": 1.0, "decoding__no_repeat": 0}  # by the mean of all words
+        decoding = tiny_config(decoding__beam=beam, decoding__max_length=6, **plain).decoding
         replies = reply_to_batch(model, batch, decoding)
         words = [[*reply.words, 3] if len(reply.words) < 6 else list(reply.words) for reply in replies]
         response = torch.zeros(len(words), 7, dtype=torch.long)
