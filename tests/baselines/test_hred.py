@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import dataclasses
 import itertools
+from typing import Any
 
 import pytest
 import torch
