@@ -45,7 +45,11 @@ class TrackerSettings(_Settings):
 
 
 class PolicySettings(_Settings):
-    """The action and the graph; `form` says whether keywords are a span (the paper's) or a set."""
+    """The action and the graph; `form` says whether keywords are a span (the paper's) or a set.
+
+    What serves the policy alone (its networks, the graph's, the bags of the history) learns at `learning_rate_factor`
+    of the rate: a reply has many words to learn from where its keywords are a handful.
+    """
 
     length: int = Field(5, ge=1)
     form: Literal["span", "set"] = "set"
@@ -55,6 +59,7 @@ class PolicySettings(_Settings):
     graph_score: Literal["linear", "bilinear"] = "bilinear"
     posterior: Literal["copies", "free"] = "copies"
     order: Literal["learned", "frequency"] = "frequency"
+    learning_rate_factor: float = Field(0.2, gt=0)
 
 
 class ObjectiveSettings(_Settings):
@@ -87,12 +92,12 @@ class TrainingSettings(_Settings):
     batch_size: int = Field(16, ge=1)
     max_rows: int = Field(400, ge=1)
     shards: int = Field(1, ge=1)
-    learning_rate: float = Field(2e-3, gt=0)
+    learning_rate: float = Field(1e-2, gt=0)
     final_learning_rate: float = Field(1e-4, gt=0)
     weight_decay: float = Field(0.0, ge=0)
     gradient_clip: float = Field(5.0, gt=0)
     average_decay: float = Field(0.995, ge=0, lt=1)
-    max_epochs: int = Field(4, ge=1)
+    max_epochs: int = Field(3, ge=1)
     stage_one_epochs: float = Field(0.0, ge=0)
     validate_every_epochs: float = Field(1.0, gt=0)
     patience: int = Field(3, ge=1)
@@ -285,6 +290,7 @@ def paper() -> Config:
             form="span",
             posterior="free",
             order="learned",
+            learning_rate_factor=1.0,
         ),
         objective=ObjectiveSettings(
             temperature_start=3.0,

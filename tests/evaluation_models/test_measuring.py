@@ -6,6 +6,8 @@ import dataclasses
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.model.tiny import MODELS, sessions, tiny_config, tiny_model, tiny_vrbot
 from vrbot.config import DecodingSettings
@@ -14,7 +16,7 @@ from vrbot.evaluation.measuring import Answer, Measured, measure_model, placed_b
 from vrbot.evaluation.recorded import corpus_vectors, read_texts, recorded_turns
 from vrbot.evaluation.scorecard import Resources, scorecard
 from vrbot.evaluation.turns import Latents
-from vrbot.evaluation.validation import WORD_REWARDS, build_validation, choose_decoding, merit_of, spread_sample
+from vrbot.evaluation.validation import WORD_REWARDS, build_validation, choose_decoding, climb, merit_of, spread_sample
 
 ANSWERED = [
     (session.id, number) for session in sessions() for number, turn in enumerate(session.turns) if turn.physician
@@ -139,6 +141,19 @@ def test_a_sample_of_dialogues_is_spread_and_never_larger_than_asked() -> None:
     assert spread_sample(0, 5) == []
 
 
+@given(st.lists(st.floats(-9, 9), min_size=1, max_size=9, unique=True), st.data())
+def test_climbing_ends_where_no_neighbour_is_better_and_finds_a_single_peak(
+    heights: list[float], data: st.DataObject
+) -> None:
+    row = [float(place) for place in range(len(heights))]
+    start = data.draw(st.sampled_from(row))
+    top = int(climb(row, start, lambda value: heights[int(value)]))
+    assert all(heights[top] >= heights[near] for near in (top - 1, top + 1) if 0 <= near < len(row))
+    peak = sorted(heights)
+    rising = peak[::2] + peak[1::2][::-1]  # up to the highest and down again
+    assert rising[int(climb(row, start, lambda value: rising[int(value)]))] == peak[-1]
+
+
 def test_what_a_word_is_worth_is_what_serves_the_validation_replies_best_unless_it_is_set(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,14 +167,16 @@ def test_what_a_word_is_worth_is_what_serves_the_validation_replies_best_unless_
         assert (split_name, decoding.beam) == ("valid", config.decoding.beam)
         asked.append(decoding.word_reward)
         recorded = recorded_turns(corpus, "valid")
-        perfect = decoding.word_reward == 1.5
-        answers = {turn.place: Answer(turn.reference if perfect else "") for turn in recorded}
+        assert decoding.word_reward is not None
+        wrong = round(8 * abs(decoding.word_reward - 1.5))  # the further off, the more of what is written
+        answers = {turn.place: Answer(turn.reference + "，乏力" * wrong) for turn in recorded}
         return Measured(score_answers(recorded, answers, corpus.encoder), 0.0)
 
     monkeypatch.setattr("vrbot.evaluation.validation.measure_model", write)
     assert isinstance(model, torch.nn.Module)
     assert choose_decoding(model, corpus, config) == {"word_reward": 1.5}
-    assert asked == list(WORD_REWARDS)
+    assert set(asked) <= set(WORD_REWARDS)
+    assert len(asked) == len(set(asked))  # nothing is written twice
     assert choose_decoding(model, corpus, config.with_settings({"decoding.word_reward": 1.0})) == {}
 
 

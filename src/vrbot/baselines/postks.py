@@ -10,6 +10,7 @@ Letters: N rows (turns), P pieces, H hidden size.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -105,13 +106,18 @@ class PostKS(nn.Module):
     def perceive(self, inputs: TurnInputs, layout: TurnLayout) -> Perception:
         """The prior's most probable piece; it is both what is known and what is meant to be said."""
         consulted = self.consult(inputs, layout)
-        chosen = self.prior(consulted.context.summary, consulted).argmax(dim=-1)
-        weights = nn.functional.one_hot(chosen, consulted.vectors.shape[1]).to(consulted.vectors.dtype)
-        head, tail = consulted.pieces.entities[torch.arange(len(chosen)), chosen].unbind(dim=-1)
-        keywords = torch.stack((head, tail.masked_fill(tail == head, -1)), dim=-1)
-        return Perception(
-            state=None, category=None, keywords=keywords, conditions=_informed(inputs, consulted, weights)
-        )
+        log_probs = self.prior(consulted.context.summary, consulted)
+        return _perceived(inputs, consulted, log_probs.argmax(dim=-1))
+
+    @torch.no_grad()
+    def imagine(
+        self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
+    ) -> Iterator[Perception]:
+        """With pieces drawn from the prior."""
+        consulted = self.consult(inputs, layout)
+        probs = self.prior(consulted.context.summary, consulted).exp()
+        for _ in range(count):
+            yield _perceived(inputs, consulted, probs.multinomial(1, generator=generator).squeeze(1))
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[InformedState], InformedState]:
         return self.decoder.step, self.decoder.initial(perception.conditions.select(rows))
@@ -135,6 +141,14 @@ class PostKS(nn.Module):
         evidence = torch.cat((consulted.context.summary, response.summary), dim=-1)
         log_probs: Tensor = self.posterior(evidence, consulted)
         return log_probs
+
+
+def _perceived(inputs: TurnInputs, consulted: Consulted, chosen: Tensor) -> Perception:
+    """Turns after the chosen pieces [N]."""
+    weights = nn.functional.one_hot(chosen, consulted.vectors.shape[1]).to(consulted.vectors.dtype)
+    head, tail = consulted.pieces.entities[torch.arange(len(chosen)), chosen].unbind(dim=-1)
+    keywords = torch.stack((head, tail.masked_fill(tail == head, -1)), dim=-1)
+    return Perception(state=None, category=None, keywords=keywords, conditions=_informed(inputs, consulted, weights))
 
 
 def _informed(inputs: TurnInputs, consulted: Consulted, weights: Tensor) -> Informed:

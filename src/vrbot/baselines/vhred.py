@@ -1,12 +1,14 @@
 """VHRED (Serban et al. 2017): HRED with a Gaussian latent variable for every reply.
 
 A re-implementation from the paper's description. The prior reads the dialogue so far, the posterior the response as
-well. With z = the prior's mean the model replies, and `reply_log_prob` is log p(R | context, z = prior mean): neither
-the marginal likelihood nor a bound of it, but the probability under the very distribution replies are searched in.
+well. With z = the prior's mean the model replies, and `reply_log_prob` is log p(R | context, z = prior mean), the
+distribution replies are searched in; perplexity averages over draws of z (`imagine`).
 Letters: N rows (turns), Z latent size, R response positions, V words.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -99,6 +101,16 @@ class Vhred(nn.Module):
         context = self._read(inputs, layout)
         told = _told(inputs, context, self.prior(context.summary).mean)
         return Perception(state=None, category=None, keywords=None, conditions=told)
+
+    @torch.no_grad()
+    def imagine(
+        self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
+    ) -> Iterator[Perception]:
+        """With z drawn from the prior."""
+        context = self._read(inputs, layout)
+        prior = self.prior(context.summary)
+        for _ in range(count):
+            yield Perception(None, None, None, conditions=_told(inputs, context, prior.rsample(generator)))
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[ToldState], ToldState]:
         return self.decoder.step, self.decoder.initial(perception.conditions.select(rows))

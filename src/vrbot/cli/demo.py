@@ -39,6 +39,7 @@ SETTINGS: Mapping[str, Any] = {
     "policy.graph_size": 32,
     "training.batch_size": 6,
     "training.learning_rate": 4e-3,
+    "policy.learning_rate_factor": 1.0,
     "training.max_epochs": 4,
     "training.validate_every_epochs": 4.0,
     "decoding.word_reward": 1.25,

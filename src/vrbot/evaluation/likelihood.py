@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from vrbot.dialogue.batching import SessionBatch
 from vrbot.evaluation.pooling import Floats, PooledScore, dense_rows
 from vrbot.evaluation.turns import ScoredTurn
+from vrbot.model.contract import Perception
+
+DRAWS = 8
+"""Of latent variables, for each turn."""
+
+
+def response_log_prob(model: Any, batch: SessionBatch, perception: Perception) -> Tensor:
+    """Log probability of the responses of a batch [N], in nats, after what was perceived in it.
+
+    A model with latent variables answers for all they could have been, not for the likeliest alone: its probability is
+    the mean over draws from its prior networks, whose logarithm is a bound from below in expectation.
+    """
+    targets = batch.targets
+    if not hasattr(model, "imagine"):
+        found: Tensor = model.reply_log_prob(perception, targets.response, targets.response_lengths)
+        return found
+    imagined = model.imagine(batch.inputs, batch.layout, DRAWS, torch.Generator().manual_seed(0))
+    each = [model.reply_log_prob(seen, targets.response, targets.response_lengths) for seen in imagined]
+    return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
 
 
 def perplexity_score(turns: Sequence[ScoredTurn]) -> PooledScore:

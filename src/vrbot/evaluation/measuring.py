@@ -17,6 +17,7 @@ from vrbot.dialogue.batching import Limits, SessionBatch, collate, sequential_ba
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.encoding import TextEncoder
 from vrbot.dialogue.splits import Split
+from vrbot.evaluation.likelihood import response_log_prob
 from vrbot.evaluation.posteriors import entity_rows, infer_action, infer_states, named_rows
 from vrbot.evaluation.reach import reached_by_paths
 from vrbot.evaluation.recorded import RecordedTurn, read_texts, recorded_turns
@@ -179,7 +180,7 @@ def _categories(log_probs: Tensor) -> list[int]:
 
 def _answers(model: Any, batch: SessionBatch, perception: Perception, texts: Sequence[str]) -> list[Answer]:
     lengths = batch.targets.response_lengths
-    log_probs = as_model(model).reply_log_prob(perception, batch.targets.response, lengths).tolist()
+    log_probs = response_log_prob(model, batch, perception).tolist()
     inferred = inference_latents(model, batch) if isinstance(model, VRBot) else [Latents()] * len(texts)
     rows = zip(
         texts,

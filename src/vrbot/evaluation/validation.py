@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -22,7 +22,8 @@ DIALOGUES_TO_CHOOSE_BY = 200
 MERIT = "merit"
 NAT_OF_PERPLEXITY = 2.0
 """What a nat of perplexity is worth in points of micro-F1: where those are level within chance, fluency decides."""
-WORD_REWARDS = (0.0, 1.0, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
+WORD_REWARDS = (0.0, 0.5, 1.0, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
+FIRST_REWARD = 2.0
 WATCHED = (
     "micro_f1",
     "micro_f1_without_most_frequent",
@@ -74,7 +75,8 @@ def merit_of(micro_f1: float | None, perplexity: float | None) -> float:
 def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> dict[str, float]:
     """The settings of a trained model's search that are still open: what a word is worth, unless the settings say it.
 
-    One rule for every system: the highest product of reply micro-F1 and BLEU-2, in a beam, over some dialogues.
+    One rule for every system: beside the value chosen, the product of reply micro-F1 and BLEU-2 of replies in a beam to
+    some dialogues is no higher.
     """
     if config.decoding.word_reward is not None:
         return {}
@@ -86,7 +88,25 @@ def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> d
         scores = measure(turns, Options(), Resources())
         return (scores["micro_f1"].value or 0.0) * (scores["bleu_2"].value or 0.0)
 
-    return {"word_reward": max(WORD_REWARDS, key=merit)}
+    return {"word_reward": climb(WORD_REWARDS, FIRST_REWARD, merit)}
+
+
+def climb(values: Sequence[float], start: float, merit: Callable[[float], float]) -> float:
+    """Where the merit of the next values along a row is no higher, beginning from one of them."""
+    known: dict[int, float] = {}
+
+    def at(place: int) -> float:
+        if place not in known:
+            known[place] = merit(values[place])
+        return known[place]
+
+    place = values.index(start)
+    while True:
+        near = [place, *(other for other in (place + 1, place - 1) if 0 <= other < len(values))]
+        best = max(near, key=at)
+        if best == place:
+            return values[place]
+        place = best
 
 
 def spread_sample(size: int, count: int) -> list[int]:

@@ -14,7 +14,13 @@ from vrbot.dialogue.session import CATEGORIES
 from vrbot.dialogue.vocabulary import BOS
 from vrbot.knowledge.retrieval import SubgraphRetriever
 from vrbot.model.action_classifier import ActionClassifier
-from vrbot.model.build_reading import build_context_encoder, build_heard_words, build_history_encoder, build_words
+from vrbot.model.build_reading import (
+    at_policy_rate,
+    build_context_encoder,
+    build_heard_words,
+    build_history_encoder,
+    build_words,
+)
 from vrbot.model.contract import Objective
 from vrbot.model.detectors import (
     BilinearNodeScore,
@@ -124,7 +130,8 @@ def build_tracker(config: Config, evidence_sizes: tuple[int, ...]) -> StateTrack
 def _subgraph_encoder(config: Config, world: World) -> SubgraphEncoder:
     settings = config.policy
     retriever = SubgraphRetriever(world.graph, settings.hops, settings.subgraph_limit, cache_size=20_000)
-    return SubgraphEncoder(retriever, world.num_entities, settings.graph_size, config.network.hidden_size)
+    encoder = SubgraphEncoder(retriever, world.num_entities, settings.graph_size, config.network.hidden_size)
+    return at_policy_rate(config, encoder)
 
 
 def keyword_order(config: Config, world: World) -> Tensor:
@@ -148,11 +155,13 @@ def _policy_builder(config: Config, world: World, assembly: Assembly, categories
     def network(detectors: list[nn.Module], vectors: nn.Module, parts: int, seen: int, ending_bias: float) -> nn.Module:
         writer = SpanWriter(size, hidden, (*(hidden for _ in range(parts)), CATEGORY_SIZE))
         classifier = ActionClassifier(tuple(hidden for _ in range(seen)), len(CATEGORIES), dropout)
-        return PolicyNetwork(classifier, writer, detectors, vectors, categories, hidden, ending_bias=ending_bias)
+        policy = PolicyNetwork(classifier, writer, detectors, vectors, categories, hidden, ending_bias=ending_bias)
+        return at_policy_rate(config, policy)
 
     def set_policy(detectors: list[nn.Module], vectors: nn.Module, seen: int) -> nn.Module:
         classifier = ActionClassifier(tuple(hidden for _ in range(seen)), len(CATEGORIES), dropout)
-        return SetPolicy(classifier, detectors, vectors, categories, 2 * hidden, hidden, world.log_odds)
+        policy = SetPolicy(classifier, detectors, vectors, categories, 2 * hidden, hidden, world.log_odds)
+        return at_policy_rate(config, policy)
 
     def prior() -> nn.Module:
         if not assembly.action:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from torch import nn
 
 from vrbot.config import Config
@@ -15,6 +17,8 @@ from vrbot.nets.initial_vectors import begin_with_encoder
 from vrbot.nets.pretrained import ContextualWords, open_reader
 
 BAG_SIZE = 64
+
+PartT = TypeVar("PartT", bound=nn.Module)
 
 
 def build_words(config: Config, world: World) -> nn.Embedding:
@@ -51,10 +55,16 @@ def build_context_encoder(config: Config, world: World) -> nn.Module:
         network.embedding_size,
         network.hidden_size,
         network.dropout,
-        CharacterBag(world.rarity, BAG_SIZE, network.ngram_dropout),
-        EntityBag(world.num_entities, BAG_SIZE),
+        at_policy_rate(config, CharacterBag(world.rarity, BAG_SIZE, network.ngram_dropout)),
+        at_policy_rate(config, EntityBag(world.num_entities, BAG_SIZE)),
         network.word_dropout,
     )
+
+
+def at_policy_rate(config: Config, part: PartT) -> PartT:
+    """The part, which will learn as slowly as the settings want of the policy."""
+    part.learning_rate_factor = config.policy.learning_rate_factor  # type: ignore[assignment]
+    return part
 
 
 def build_history_encoder(config: Config, world: World) -> nn.Module:

@@ -5,7 +5,7 @@ Letters: N rows (turns), B sessions, C categories.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -62,6 +62,16 @@ class DialogueModel(Protocol):
 
     def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:
         """Log probability of given responses [N, R] after what was perceived [N], in nats."""
+        ...
+
+
+class Imagines(Protocol):
+    """What a model with latent variables offers besides: turns perceived as they might have been."""
+
+    def imagine(
+        self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
+    ) -> Iterator[Perception]:
+        """`count` perceptions with latents drawn from the prior networks, where `perceive` takes the likeliest."""
         ...
 
 

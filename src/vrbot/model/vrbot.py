@@ -5,6 +5,7 @@ Letters: N rows (turns), L span positions, E entities, C categories, H hidden si
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,11 @@ from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTa
 from vrbot.model.context_encoder import Context, Mentions, mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Objective, Perception
 from vrbot.model.detectors import PolicyEvidence
-from vrbot.model.policy_network import Action
+from vrbot.model.policy_network import Action, WrittenAction
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.spans import EntityTable, Span, SpanReader, one_hot_choice, span_of
 from vrbot.nets.encoders import BidirectionalEncoder, Encoded
+from vrbot.probability.category import relaxed_sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +148,23 @@ class VRBot(nn.Module):
         state = self.track(heard, layout)
         evidence = self.policy_evidence(heard, state)
         written = self.prior_policy.decide(evidence, self.action_length, self.decide)  # type: ignore[operator]
-        return Perception(
-            state=_entities(state),
-            category=written.scores.category,
-            keywords=_entities(written.action.keywords),
-            conditions=self.conditions(heard, state, written.action),
-        )
+        return self._perceived(heard, state, written)
+
+    @torch.no_grad()
+    def imagine(
+        self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
+    ) -> Iterator[Perception]:
+        """The states of `perceive`, with actions drawn from the prior policy."""
+
+        def draw(log_probs: Tensor) -> Tensor:
+            return relaxed_sample(log_probs, 1.0, generator, hard=True)
+
+        heard = self.hear(inputs, layout)
+        state = self.track(heard, layout)
+        evidence = self.policy_evidence(heard, state)
+        for _ in range(count):
+            written = self.prior_policy.write(evidence, self.action_length, draw, draw)  # type: ignore[operator]
+            yield self._perceived(heard, state, written)
 
     def track(self, heard: Heard, layout: TurnLayout) -> Span:
         """The prior tracker's states along each session; every turn builds on the tracker's own last state."""
@@ -179,6 +192,14 @@ class VRBot(nn.Module):
     def reply_log_prob(self, perception: Perception, response: Tensor, lengths: Tensor) -> Tensor:
         given: Conditions = perception.conditions
         return self.generator.log_prob(given, self.category_vectors(given.action), response, lengths)
+
+    def _perceived(self, heard: Heard, state: Span, written: WrittenAction) -> Perception:
+        return Perception(
+            state=_entities(state),
+            category=written.scores.category,
+            keywords=_entities(written.action.keywords),
+            conditions=self.conditions(heard, state, written.action),
+        )
 
     def category_vectors(self, action: Action) -> Tensor:
         """e^{A^c}: soft in training, one category's vector in use."""
