@@ -17,15 +17,17 @@ from vrbot.config import Config, recipe
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.evaluation.measuring import measure_model
+from vrbot.evaluation.recorded import gold_latents
 from vrbot.evaluation.scorecard import scorecard
+from vrbot.evaluation.turns import Latents
 from vrbot.experiments.annotation_plan import annotation_plan
-from vrbot.experiments.asking import Asking, ask, masks_of, measured, next_dialogues
+from vrbot.experiments.asking import Asking, Given, ask, labels_of, masks_of, measured, next_dialogues
 from vrbot.experiments.design import Plan, Row
 from vrbot.experiments.folder import ExperimentFolder
 from vrbot.experiments.plans import SMOKE_SETTINGS, plan_of
 from vrbot.experiments.report import make_report, write_report
 from vrbot.experiments.runner import begin, jobs_of, run_experiment
-from vrbot.experiments.savings import mean_curve, turns_needed
+from vrbot.experiments.savings import effort_needed, mean_curve
 from vrbot.explain.active_learning import turn_features
 from vrbot.explain.autolabel import AutoLabeller
 from vrbot.model.vrbot import VRBot
@@ -84,8 +86,9 @@ def test_each_round_has_the_dialogues_it_should_and_goes_on_from_the_last(clinic
     corpus = Corpus.open(clinic)
     rounds = list(ask(fresh(corpus), corpus, tiny(), Asking("active", (2, 5), updates=1), seed=1))
     again = list(ask(fresh(corpus), corpus, tiny(), Asking("active", (2, 5), updates=1), seed=1))
-    assert [one.dialogues for one in rounds] == [2, 5]
-    assert 0 < rounds[0].turns < rounds[1].turns
+    assert [one.given.dialogues for one in rounds] == [2, 5]
+    assert 0 < rounds[0].given.turns < rounds[1].given.turns
+    assert 0 < rounds[0].given.made < rounds[1].given.made
     assert rounds == again
     assert {one.num_turns for one in rounds} == {corpus.split("test").num_turns}
     with pytest.raises(UsageError, match="use a larger corpus"):
@@ -116,11 +119,38 @@ def test_the_order_does_not_depend_on_labels_nobody_gave(order: str, clinic: Pat
 def test_the_labeller_is_measured_as_the_inference_networks_of_any_run_are(clinic: Path) -> None:
     corpus, config = Corpus.open(clinic), tiny()
     model = fresh(corpus).eval()
-    found = measured(AutoLabeller(model, limits_of(config.network)), corpus.split("test"), [], 0).as_dict()["scores"]
+    found = measured(AutoLabeller(model, limits_of(config.network)), corpus.split("test"), Given()).as_dict()["scores"]
     longer = config.with_settings({"network.max_response": 12})
     card = scorecard(measure_model(model, corpus, "test", longer, config.decoding).turns).as_dict()
     assert found["inference_state_f1"] == pytest.approx(card["inference_state_f1"], abs=3.0)  # responses are cut here
     assert found["num_turns"] >= card["num_turns"]
+
+
+def test_labels_are_counted_as_they_are_made_and_as_they_are_changed(
+    clinic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.open(clinic)
+    split, labeller = corpus.split("train"), AutoLabeller(fresh(corpus), limits_of(tiny().network))
+    sessions = [4, 1]
+    places = [turn for one in sessions for turn in range(*split.session_offsets[one : one + 2].tolist())]
+    gold = {place: gold_latents(split, place) for place in places}
+    firsts = split.session_offsets.tolist()
+    kept = {place: set(() if place in firsts else gold[place - 1].state or ()) for place in places}
+    made = sum(len(kept[place] ^ set(each.state or ())) + len(each.keywords or ()) + 1 for place, each in gold.items())
+    total = sum(len(each.state or ()) + len(each.keywords or ()) + 1 for each in gold.values())
+
+    def changed(proposals: dict[int, Latents]) -> int:
+        monkeypatch.setattr("vrbot.experiments.asking.inferred_latents", lambda *_: iter(proposals.items()))
+        found = labels_of(labeller, split, sessions)
+        assert (found.dialogues, found.turns, found.made) == (2, len(places), made)
+        return found.changed
+
+    assert changed(gold) == 0
+    assert changed({place: Latents((), None, ()) for place in places}) == total
+    wrong = dataclasses.replace(gold[places[0]], category=(gold[places[0]].category or 0) ^ 1)
+    assert changed({**gold, places[0]: wrong}) == 1
+    invented = dataclasses.replace(gold[places[0]], keywords=(*(gold[places[0]].keywords or ()), 10**6))
+    assert changed({**gold, places[0]: invented}) == 1
 
 
 def test_masks_show_the_labels_of_the_sessions_given_and_no_other(clinic: Path) -> None:
@@ -139,19 +169,19 @@ def test_a_report_has_a_point_for_each_round_and_says_what_was_saved(asked: Expe
     assert set(corpus.tables) >= {"latents", "savings", "cost"}
     assert len(corpus.tables["savings"].rows) == 6
     assert report.open_ends == []
-    assert len(mean_curve(corpus.systems, "random", "inference_state_f1")) == 2
+    assert len(mean_curve(corpus.systems, "random", "inference_state_f1", "changed")) == 2
     write_report(asked, report)
     assert len(report.figures) == 1
 
 
-def test_the_turns_needed_lie_between_rounds_on_a_logarithmic_scale() -> None:
+def test_the_effort_needed_lies_between_rounds_on_a_logarithmic_scale() -> None:
     curve = [(10.0, 50.0), (40.0, 60.0), (160.0, 60.0)]
-    assert turns_needed(curve, 50.0) == 10.0
-    assert turns_needed(curve, 40.0) == 10.0
-    assert turns_needed(curve, 55.0) == pytest.approx(math.sqrt(10.0 * 40.0))
-    assert turns_needed(curve, 60.0) == pytest.approx(40.0)
-    assert turns_needed(curve, 61.0) is None
-    assert turns_needed([], 1.0) is None
+    assert effort_needed(curve, 50.0) == 10.0
+    assert effort_needed(curve, 40.0) == 10.0
+    assert effort_needed(curve, 55.0) == pytest.approx(math.sqrt(10.0 * 40.0))
+    assert effort_needed(curve, 60.0) == pytest.approx(40.0)
+    assert effort_needed(curve, 61.0) is None
+    assert effort_needed([], 1.0) is None
 
 
 def test_a_row_without_inference_networks_fails_with_the_reason(clinic: Path, tmp_path: Path) -> None:

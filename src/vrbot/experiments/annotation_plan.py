@@ -18,6 +18,7 @@ ANNOTATION_SETTINGS: Mapping[str, Any] = {
     "training.batch_size": 12,
     "training.learning_rate": 4e-3,
     "training.final_learning_rate": 4e-4,
+    "policy.learning_rate_factor": 1.0,
 }
 
 

@@ -1,14 +1,15 @@
 """A simulated annotator: which labels an order of dialogues asks for, and how well the auto-labeller does after each.
 
 The annotator knows the labels of the training split and gives them when asked, whole dialogues at a time; no others are
-looked at. After each round the inference networks go on learning from all that was given, choose the next dialogues
-(the first ones without having seen any), and are measured on the test split, whose labels nobody gave them.
+looked at. Two ways of giving them are counted: making every label, or changing what the auto-labeller, as it is in that
+round, proposes wrongly. After each round the inference networks go on learning from all that was given, choose the next
+dialogues (the first ones without having seen any), and are measured on the test split, whose labels nobody gave them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -41,18 +42,34 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Round:
-    """After a round: dialogues and turns with labels, and scores of the inference networks on the test split."""
+class Given:
+    """What an annotator has done: dialogues, turns, labels made from nothing, or changed where they were proposed.
 
-    dialogues: int
-    turns: int
+    A label is an entity put into a list or taken out of it, or a category. Who makes a state from nothing begins with
+    that of the turn before; who changes one, with the proposal.
+    """
+
+    dialogues: int = 0
+    turns: int = 0
+    made: int = 0
+    changed: int = 0
+
+    def __add__(self, more: Given) -> Given:
+        return Given(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(more), strict=True)))
+
+
+@dataclass(frozen=True)
+class Round:
+    """After a round: what was given so far, and scores of the inference networks on the test split."""
+
+    given: Given
     scores: dict[str, float | None]
     num_turns: int
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data; the scores go by the names they have in a scorecard."""
         named = {f"inference_{name}": value for name, value in self.scores.items()}
-        return {"dialogues": self.dialogues, "turns": self.turns, "scores": {"num_turns": self.num_turns, **named}}
+        return {**asdict(self.given), "scores": {"num_turns": self.num_turns, **named}}
 
 
 def ask(model: VRBot, corpus: Corpus, config: Config, asking: Asking, seed: int) -> Iterator[Round]:
@@ -65,12 +82,12 @@ def ask(model: VRBot, corpus: Corpus, config: Config, asking: Asking, seed: int)
         )
     labeller = AutoLabeller(model, limits)
     learner = LabelLearner(model, config.training, limits, seed)
-    features, labelled = turn_features(split), list[int]()
+    features, labelled, given = turn_features(split), list[int](), Given()
     for count in asking.dialogues:
-        wanted = count - len(labelled)
-        labelled += next_dialogues(labeller, split, features, labelled, asking, seed)[:wanted]
+        asked = next_dialogues(labeller, split, features, labelled, asking, seed)[: count - len(labelled)]
+        given, labelled = given + labels_of(labeller, split, asked), labelled + asked
         learner.learn(split, labelled, asking.updates)
-        yield measured(labeller, corpus.split(TEST), labelled, int(split.turns_per_session[labelled].sum()))
+        yield measured(labeller, corpus.split(TEST), given)
 
 
 def next_dialogues(
@@ -93,10 +110,28 @@ def masks_of(split: Split, labelled: Sequence[int]) -> LabelMasks:
     return LabelMasks(turns, turns, turns)
 
 
-def measured(labeller: AutoLabeller, split: Split, labelled: Sequence[int], turns: int) -> Round:
-    """What the inference networks hold for a split of which they are shown no label."""
-    found: list[ScoredTurn] = []
-    for rows in labeller.label(split, range(split.num_sessions), masks_of(split, ())):
+def labels_of(labeller: AutoLabeller, split: Split, sessions: Sequence[int]) -> Given:
+    """What labelling these sessions takes, before anything is learnt from them."""
+    proposed = dict(inferred_latents(labeller, split, sessions))
+    first = set(split.session_offsets[:-1].tolist())
+    made = changed = 0
+    for place, proposal in proposed.items():
+        gold = gold_latents(split, place)
+        before = () if place in first else gold_latents(split, place - 1).state
+        made += _edits(before, gold.state) + _edits((), gold.keywords) + (gold.category is not None)
+        changed += _edits(proposal.state, gold.state) + _edits(proposal.keywords, gold.keywords)
+        changed += gold.category is not None and gold.category != proposal.category
+    return Given(len(sessions), len(proposed), made, changed)
+
+
+def _edits(begun: Sequence[int] | None, wanted: Sequence[int] | None) -> int:
+    """Entities to put in and to take out; none where nothing is labelled."""
+    return 0 if wanted is None else len(set(begun or ()) ^ set(wanted))
+
+
+def inferred_latents(labeller: AutoLabeller, split: Split, sessions: Sequence[int]) -> Iterator[tuple[int, Latents]]:
+    """What the inference networks hold for the turns of some sessions, of which they are shown no label."""
+    for rows in labeller.label(split, sessions, masks_of(split, ())):
         inferred = rows.inferred
         parts = zip(
             rows.turns.tolist(),
@@ -107,8 +142,15 @@ def measured(labeller: AutoLabeller, split: Split, labelled: Sequence[int], turn
             strict=True,
         )
         for place, state, category, keywords, answered in parts:
-            own = Latents(state, category, keywords) if answered else Latents(state)
-            found.append(ScoredTurn("", place, "", "", (), (), gold=gold_latents(split, place), inference=own))
+            yield place, Latents(state, category, keywords) if answered else Latents(state)
+
+
+def measured(labeller: AutoLabeller, split: Split, given: Given) -> Round:
+    """How right the inference networks are about a split."""
+    found = [
+        ScoredTurn("", place, "", "", (), (), gold=gold_latents(split, place), inference=own)
+        for place, own in inferred_latents(labeller, split, range(split.num_sessions))
+    ]
     scores = {name: score.value for name, score in latent_scores(found, "inference").items()}
     kept = ("state_f1", "action_f1", "category_accuracy")
-    return Round(len(labelled), turns, {name: scores[name] for name in kept}, len(found))
+    return Round(given, {name: scores[name] for name in kept}, len(found))
