@@ -105,12 +105,12 @@ class TrainingSettings(_Settings):
 
 
 class DecodingSettings(_Settings):
-    """How replies are searched for; the last two count for systems with VRBot's generator.
+    """How replies are searched for; the last three count for systems with VRBot's generator.
 
     Every word is worth `word_reward` nats, so that short replies have no advantage; without one each system gets its
     own when it has been trained, chosen on validation data by one rule. No `no_repeat` words in a row come twice (0:
-    they may). `keyword_bonus` (nats) prefers keywords not yet named; with `precision` int8 the words' scores are
-    rounded first and the best of them computed again.
+    they may). `keyword_bonus` (nats) prefers keywords not yet named; with `only_keywords` no other entity is. With
+    `precision` int8 the words' scores are rounded first and the best of them computed again.
     """
 
     beam: int = Field(5, ge=1)
@@ -119,6 +119,7 @@ class DecodingSettings(_Settings):
     no_repeat: int = Field(2, ge=0)
     max_length: int = Field(50, ge=1)
     keyword_bonus: float = Field(3.0, ge=0)
+    only_keywords: bool = True
     precision: Literal["float32", "int8"] = "float32"
 
 
@@ -311,7 +312,9 @@ def paper() -> Config:
             patience=10,
             average_decay=0.0,
         ),
-        decoding=DecodingSettings(word_reward=0.0, length_penalty=1.0, no_repeat=0, keyword_bonus=0.0),
+        decoding=DecodingSettings(
+            word_reward=0.0, length_penalty=1.0, no_repeat=0, keyword_bonus=0.0, only_keywords=False
+        ),
         vhred=VhredSettings(latent_size=100, kl_warmup_steps=25_000),
         postks=PostksSettings(warmup_steps=5_000),
     )

@@ -20,7 +20,7 @@ cases = pytest.mark.parametrize(("name", "form"), [(name, form) for form in ("sm
 def test_the_probability_of_a_response_is_the_product_of_its_steps_which_all_sum_to_one(
     corpus: Corpus, name: str, form: str
 ) -> None:
-    plain = tiny_config(form, decoding__keyword_bonus=0.0)  # a search may prefer keywords; probabilities do not
+    plain = tiny_config(form, decoding__keyword_bonus=0.0, decoding__only_keywords=False)  # rules of the search alone
     model, batch = tiny_model(name, plain, corpus), batch_of(corpus)
     perception, targets = model.perceive(batch.inputs, batch.layout), batch.targets
     step, state = model.begin_reply(perception, torch.arange(len(batch.turn)))

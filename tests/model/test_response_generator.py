@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.model.tiny import assert_normalised, batch_of, random_spans, tiny_config, tiny_vrbot
+from vrbot.config import recipe
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.vocabulary import BOS
@@ -110,7 +111,8 @@ def test_rows_are_scored_the_same_in_blocks_of_any_size(
 
 @torch.no_grad()
 def test_a_search_prefers_exactly_the_keywords_that_are_left(corpus: Corpus) -> None:
-    model, batch = tiny_vrbot(tiny_config(decoding__keyword_bonus=1.5), corpus), batch_of(corpus)
+    settings = tiny_config(decoding__keyword_bonus=1.5, decoding__only_keywords=False)
+    model, batch = tiny_vrbot(settings, corpus), batch_of(corpus)
     given, generator = conditions(model, batch), model.generator
     state = generator.initial(given, model.category_vectors(given.action))
     keywords, there = given.action.keywords, given.action.keywords.mask
@@ -128,6 +130,36 @@ def test_a_search_prefers_exactly_the_keywords_that_are_left(corpus: Corpus) -> 
         torch.testing.assert_close(sought[row], expected.log_softmax(dim=0))
         some_left |= len(words) > 0
     assert some_left
+
+
+@torch.no_grad()
+def test_a_search_names_no_entity_that_is_no_keyword(corpus: Corpus) -> None:
+    model, batch = tiny_vrbot(tiny_config(decoding__keyword_bonus=0.0), corpus), batch_of(corpus)
+    given, generator = conditions(model, batch), model.generator
+    keywords, there = given.action.keywords, given.action.keywords.mask
+    assert there.any()
+    assert not there.all(dim=1).all()
+    state = generator.initial(given, model.category_vectors(given.action))
+    rows = torch.arange(len(batch.turn)).repeat_interleave(2)  # a beam of two, and then the last items alone
+    for chosen, items in ((rows, None), (torch.arange(4), torch.tensor([len(batch.turn) - 2, len(batch.turn) - 1]))):
+        state = state.select(chosen, items)
+        begun = torch.full((len(chosen),), BOS)
+        plain, sought = generator.step(begun, state)[0], generator.search_step(begun, state)[0]
+        for row in range(len(chosen)):
+            item = row // 2 if items is None else int(items[row // 2])
+            own = {k for k, kept in zip(keywords.ids[item].tolist(), there[item].tolist(), strict=True) if kept}
+            meant = [{entity for entity in each if entity >= 0} for each in generator.meanings.tolist()]
+            barred = torch.tensor([bool(each) and not each & own for each in meant])
+            assert barred.any()
+            expected = plain[row].masked_fill(barred, -torch.inf).log_softmax(dim=0)
+            torch.testing.assert_close(sought[row], expected)
+
+
+def test_nothing_is_barred_where_no_action_decides_what_is_named(corpus: Corpus) -> None:
+    for name, obeys in (("vrbot", True), ("vrbot-un", True), ("vrbot-no-action", False), ("labes", False)):
+        assert tiny_vrbot(tiny_config(), corpus, name=name).generator.only_keywords is obeys
+    told = tiny_config(decoding__only_keywords=recipe("paper").decoding.only_keywords)
+    assert not tiny_vrbot(told, corpus).generator.only_keywords
 
 
 @pytest.mark.skipif(not int8_is_possible(), reason="this build of torch has no int8 products")

@@ -243,7 +243,7 @@ def build_damd(config: Config, world: World) -> Damd:
         keyword_reader=SpanReader(size, hidden),
         state_decoder=build_state_decoder(config, num_evidence=3, num_memories=3),
         action=build_action(config, num_evidence=3, num_memories=3),
-        generator=build_generator(config, world, words),
+        generator=build_generator(config, world, words, obeys=True),
         preference=keyword_order(config, world),
         state_length=config.tracker.length,
         action_length=config.policy.length,

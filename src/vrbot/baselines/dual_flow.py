@@ -283,7 +283,7 @@ def build_dual_flow(config: Config, world: World) -> DualFlow:
             world.log_odds,
         ),
         (SpanReader(size, hidden), SpanReader(size, hidden)),
-        build_generator(config, world, words),
+        build_generator(config, world, words, obeys=True),
         keyword_order(config, world),
         config.flows,
         latest_length=config.tracker.length,

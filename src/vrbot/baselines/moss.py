@@ -178,7 +178,7 @@ def build_moss(config: Config, world: World) -> Moss:
         state_reader=SpanReader(network.embedding_size, network.hidden_size),
         state_decoder=build_state_decoder(config, num_evidence=2, num_memories=2),
         action=build_action(config, num_evidence=2, num_memories=2),
-        generator=build_generator(config, world, words),
+        generator=build_generator(config, world, words, obeys=True),
         preference=keyword_order(config, world),
         state_length=config.tracker.length,
         action_length=config.policy.length,

@@ -187,7 +187,11 @@ class FlowStep:
 def build_sedst(config: Config, world: World) -> Sedst:
     """With the sizes every other system has."""
     networks = build_vrbot(config, world, Assembly(action=False), _no_objective)
-    again = build_generator(config, world, networks.generator.words) if config.sedst.reconstruct_context else None
+    again = (
+        build_generator(config, world, networks.generator.words, obeys=False)
+        if config.sedst.reconstruct_context
+        else None
+    )
     return Sedst(networks, again, config.sedst)
 
 

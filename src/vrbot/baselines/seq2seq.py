@@ -95,7 +95,7 @@ def build_seq2seq(config: Config, world: World) -> Seq2Seq:
         words,
         BidirectionalEncoder(size, hidden, config.network.word_dropout),
         AdditiveAttention(hidden, hidden, hidden),
-        build_generator(config, world, words),
+        build_generator(config, world, words, obeys=False),
         world.num_entities,
         config.network.dropout,
     )

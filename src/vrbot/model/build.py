@@ -82,7 +82,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         prior_policy=policy.prior(),
         inference_policy=policy.inference(),
         show_state=Shown() if assembly.state else Hidden(),
-        generator=build_generator(config, world, words),
+        generator=build_generator(config, world, words, obeys=assembly.action),
         state_length=config.tracker.length,
         action_length=config.policy.length,
         dropout=network.dropout,
@@ -97,7 +97,8 @@ def _policy_encoder(config: Config, world: World, assembly: Assembly) -> nn.Modu
     return build_history_encoder(config, world)
 
 
-def build_generator(config: Config, world: World, words: nn.Embedding) -> ResponseGenerator:
+def build_generator(config: Config, world: World, words: nn.Embedding, *, obeys: bool) -> ResponseGenerator:
+    """`obeys` says whether there is an action that decides what the reply names."""
     network = config.network
     cell = (ReadingsFed if network.readings == "fed" else ReadingsLate)(network.embedding_size, network.hidden_size)
     return ResponseGenerator(
@@ -111,6 +112,7 @@ def build_generator(config: Config, world: World, words: nn.Embedding) -> Respon
         world.meanings,
         coverage=network.coverage,
         keyword_bonus=config.decoding.keyword_bonus,
+        only_keywords=obeys and config.decoding.only_keywords,
         precision=config.decoding.precision,
     )
 

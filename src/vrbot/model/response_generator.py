@@ -28,6 +28,12 @@ from vrbot.nets.vocabulary_scores import target_and_total_of, with_bias
 ROWS_COPYING = 16
 """How many rows look for words to copy at once."""
 
+NO_KEYWORD = -2
+"""Where there is none; no word means it."""
+
+SLIGHT = 1e-6
+"""What is left at least of a distribution that words are taken out of."""
+
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
@@ -75,6 +81,7 @@ class ReplyMemory:
     copy_mask: Tensor  # [N, J]
     copy_words: Tensor  # [N, J]
     keywords: Tensor  # [N, L] entity ids
+    barred: Tensor | None = None  # [N, W] of the words that name entities, those a search may not write
 
     def select(self, rows: Tensor | slice) -> ReplyMemory:
         return ReplyMemory(
@@ -82,6 +89,7 @@ class ReplyMemory:
             self.copy_mask[rows],
             self.copy_words[rows],
             self.keywords[rows],
+            None if self.barred is None else self.barred[rows],
         )
 
     @cached_property
@@ -118,12 +126,14 @@ class ResponseGenerator(nn.Module):
 
     With `coverage` it reads only those action keywords that it has not named yet, by any of their surface forms
     (`meanings` [V, K], -1 where a word means nothing): so it learns to name all, each once, and then to stop.
-    `keyword_bonus` is how much (in nats) a search prefers the names of the keywords that are left.
+    `keyword_bonus` is how much (in nats) a search prefers the names of the keywords that are left; with `only_keywords`
+    it names no entity that is not one of the keywords.
     """
 
     entity_words: Tensor
     word_entity: Tensor
     meanings: Tensor
+    naming: Tensor
 
     def __init__(
         self,
@@ -138,6 +148,7 @@ class ResponseGenerator(nn.Module):
         *,
         coverage: bool,
         keyword_bonus: float = 0.0,
+        only_keywords: bool = False,
         precision: Precision = "float32",
     ) -> None:
         """`precision` is that of the words' scores in a search; training and scoring are always in float32."""
@@ -145,7 +156,7 @@ class ResponseGenerator(nn.Module):
         if precision == "int8" and not int8_is_possible():
             raise ConfigError("this build of torch has no int8 products: set decoding.precision=float32")
         self.words, self.bos, self.cell, self.coverage = words, bos, cell, coverage
-        self.keyword_bonus = keyword_bonus
+        self.keyword_bonus, self.only_keywords = keyword_bonus, only_keywords
         self.begin = nn.Linear(3 * hidden_size + category_size, hidden_size)
         self.output = nn.Linear(hidden_size, words.embedding_dim)
         self.output_bias = nn.Parameter(torch.zeros(words.num_embeddings))
@@ -158,12 +169,20 @@ class ResponseGenerator(nn.Module):
         word_entity[entity_words.long()] = torch.arange(len(entity_words))
         self.register_buffer("word_entity", word_entity, persistent=False)
         self.register_buffer("meanings", meanings, persistent=False)
+        self.register_buffer("naming", (meanings >= 0).any(dim=1).nonzero().squeeze(1), persistent=False)
 
     def initial(self, given: Conditions, categories: Tensor) -> DecoderState:
         """b^R_0 = W_d [h^c; h^S; e^{A^c}; h^{A^k}], and the memories; categories are vectors [N, D]."""
         response = given.context_words.new_zeros(len(given.context_words), 0)
         begun = self._begin(self.sources(given, response), categories)
-        return replace(begun, memory=replace(begun.memory, readings=self.cell.prepared(begun.memory.readings)))
+        memory = replace(begun.memory, barred=self._barred(begun.memory)) if self.only_keywords else begun.memory
+        return replace(begun, memory=replace(memory, readings=self.cell.prepared(memory.readings)))
+
+    def _barred(self, memory: ReplyMemory) -> Tensor:
+        """Which of the words that name entities name none of the keywords [N, W]."""
+        keywords = memory.keywords.masked_fill(~memory.readings[-1].mask, NO_KEYWORD)
+        own = self._names(self.naming.expand(len(keywords), -1), keywords)  # [N, W, L]
+        return ~own.any(dim=2)
 
     def _begin(self, given: ReplySources, categories: Tensor) -> DecoderState:
         parts = (given.context.summary, given.state_read.summary, categories, given.keywords_read.summary)
@@ -241,17 +260,27 @@ class ResponseGenerator(nn.Module):
 
     @torch.no_grad()
     def search_step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """`step` with the keywords that are left made more probable, so that the reply says what the action says."""
+        """`step` with the keywords that are left made more probable and barred words impossible, so that the reply says
+        what the action says."""
         log_probs, following = self.step(tokens, state)
         there = state.memory.readings[-1].mask  # [items, L]
+        by_item = log_probs.unflatten(0, (len(there), -1))
+        if state.memory.barred is not None:
+            self._bar(by_item, state.memory.barred)
         if self.keyword_bonus and there.shape[1]:
-            by_item = log_probs.unflatten(0, (len(there), -1))
             left = there.unsqueeze(1) & ~following.named.unflatten(0, (len(there), -1))  # [items, rows of each, L]
             words = state.memory.copy_words[:, -there.shape[1] :].unsqueeze(1).expand_as(left)
             own = by_item.gather(2, words).masked_fill(~left, -math.inf)
             more = math.expm1(self.keyword_bonus) * own.exp().sum(dim=2, keepdim=True)
             by_item.scatter_reduce_(2, words, own + self.keyword_bonus, "amax").sub_(more.log1p())
         return log_probs, following
+
+    def _bar(self, log_probs: Tensor, barred: Tensor) -> None:
+        """Takes the barred words [N, W] out of distributions [N, Q, V], where they lie."""
+        own, barred = log_probs[:, :, self.naming], barred.unsqueeze(1)
+        gone = own.exp().masked_fill(~barred, 0.0).sum(dim=2, keepdim=True).clamp_max(1.0 - SLIGHT)
+        log_probs[:, :, self.naming] = own.masked_fill(barred, -math.inf)
+        log_probs.sub_((-gone).log1p())
 
     def _names(self, words: Tensor, keywords: Tensor) -> Tensor:
         """Which of the keywords [N, L] each word [N, Q] names [N, Q, L]."""
