@@ -13,7 +13,7 @@ from torch import Tensor
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.evaluation.pooling import Floats, PooledScore, dense_rows
 from vrbot.evaluation.turns import ScoredTurn
-from vrbot.model.contract import Perception
+from vrbot.model.contract import Imagines, Perception
 
 DRAWS = 8
 """Of latent variables, for each turn."""
@@ -26,7 +26,7 @@ def response_log_prob(model: Any, batch: SessionBatch, perception: Perception) -
     the mean over draws from its prior networks, whose logarithm is a bound from below in expectation.
     """
     targets = batch.targets
-    if not hasattr(model, "imagine"):
+    if not isinstance(model, Imagines):
         found: Tensor = model.reply_log_prob(perception, targets.response, targets.response_lengths)
         return found
     imagined = model.imagine(batch.inputs, batch.layout, DRAWS, torch.Generator().manual_seed(0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -65,7 +65,8 @@ class DialogueModel(Protocol):
         ...
 
 
-class Imagines(Protocol):
+@runtime_checkable
+class Imagines(DialogueModel, Protocol):
     """What a model with latent variables offers besides: turns perceived as they might have been."""
 
     def imagine(
