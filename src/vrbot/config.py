@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
 from vrbot.errors import ConfigError
 
@@ -87,13 +87,17 @@ class ObjectiveSettings(_Settings):
 
 
 class TrainingSettings(_Settings):
-    """The optimiser, the budget and when to stop."""
+    """The optimiser, the budget and when to stop.
+
+    A system among the `rate_factors` learns at so much of the rate; all systems had the same rates tried on validation.
+    """
 
     batch_size: int = Field(16, ge=1)
     max_rows: int = Field(400, ge=1)
     shards: int = Field(1, ge=1)
     learning_rate: float = Field(1e-2, gt=0)
     final_learning_rate: float = Field(1e-4, gt=0)
+    rate_factors: dict[str, PositiveFloat] = {"transformer": 0.4, "postks": 0.4}
     weight_decay: float = Field(0.0, ge=0)
     gradient_clip: float = Field(5.0, gt=0)
     average_decay: float = Field(0.995, ge=0, lt=1)
@@ -174,12 +178,16 @@ class VhredSettings(_Settings):
 
 
 class PostksSettings(_Settings):
-    """Pieces of knowledge; for `warmup_steps` only the bag of words is learnt (and labels)."""
+    """Pieces of knowledge; for `warmup_steps` only the bag of words is learnt (and labels).
+
+    `none_beside_facts`: whether no fact can be chosen where there are facts.
+    """
 
     pieces: int = Field(50, ge=1)
     temperature: float = Field(0.67, gt=0)
     warmup_steps: int = Field(0, ge=0)
     detach_posterior: bool = True
+    none_beside_facts: bool = False
 
 
 class TransformerSettings(_Settings):
@@ -306,6 +314,7 @@ def paper() -> Config:
         training=TrainingSettings(
             batch_size=16,
             learning_rate=1e-4,
+            rate_factors={},
             final_learning_rate=1e-5,
             max_epochs=50,
             stage_one_epochs=20,

@@ -101,10 +101,21 @@ def test_a_piece_is_a_triple_of_the_graph_and_a_row_has_no_more_than_the_limit(c
     seeds = (entity_id(corpus, "流感"),)
     known = {(entity_id(corpus, head), entity_id(corpus, tail)) for head, _, tail in TRIPLES}
     for limit in (1, 2, 50):
-        pieces = PieceFinder(corpus.graph, 2, 40, limit).find([seeds, ()])
+        pieces = PieceFinder(corpus.graph, 2, 40, limit, none_beside_facts=True).find([seeds, ()])
         assert pieces.mask.sum(dim=1).tolist() == [1 + min(limit, 3), 1]
         assert {tuple(pair) for pair in pieces.entities[0, 1:].tolist() if pair[0] >= 0} <= known
         assert pieces.entities[:, NO_PIECE].tolist() == [[-1, -1], [-1, -1]]
+
+
+def test_none_is_there_without_facts_and_beside_them_only_if_the_settings_say_so(corpus: Corpus) -> None:
+    asked = [(entity_id(corpus, "流感"),), ()]
+    beside, alone = (PieceFinder(corpus.graph, 2, 40, 50, none_beside_facts=each).find(asked) for each in (True, False))
+    assert beside.mask[:, NO_PIECE].tolist() == [True, True]
+    assert alone.mask[:, NO_PIECE].tolist() == [False, True]
+    assert torch.equal(beside.mask[:, 1:], alone.mask[:, 1:])
+    unlabelled = torch.full((2, 1), -1)
+    assert beside.holding(unlabelled).any(dim=1).tolist() == [True, True]
+    assert alone.holding(unlabelled).any(dim=1).tolist() == [False, True]
 
 
 @torch.no_grad()
@@ -214,7 +225,7 @@ def test_the_gate_lies_between_0_and_1_and_mixes_two_true_gru_steps() -> None:
 
 def test_the_right_pieces_are_those_that_name_a_labelled_entity_and_none_for_an_empty_label() -> None:
     entities = torch.tensor([[[-1, -1], [3, 4], [4, 5]], [[-1, -1], [3, 4], [-1, -1]], [[-1, -1], [1, 2], [2, 3]]])
-    pieces = Pieces(entities[..., 0], torch.zeros(3, 3), entities[..., 1], entities[..., 0] >= 0)
+    pieces = Pieces(entities[..., 0], torch.zeros(3, 3), entities[..., 1], torch.ones(3, 3, dtype=torch.bool))
     found = pieces.holding(torch.tensor([[4, -1], [9, 8], [-1, -1]]))
     assert found.tolist() == [[False, True, True], [False, False, False], [True, False, False]]
     assert pieces.holding(torch.zeros(3, 0, dtype=torch.long)).tolist() == [[True, False, False]] * 3
@@ -222,7 +233,7 @@ def test_the_right_pieces_are_those_that_name_a_labelled_entity_and_none_for_an_
 
 @torch.no_grad()
 def test_labels_cost_what_both_networks_think_of_the_right_pieces(corpus: Corpus) -> None:
-    model, batch = tiny_postks(corpus), batch_of(corpus)
+    model, batch = tiny_postks(corpus, postks__none_beside_facts=True), batch_of(corpus)
     some = without_labels(batch, rows_of(batch, "cold"))
     prior, posterior, pieces = distributions(model, some)
     expected = 0.0
@@ -231,7 +242,7 @@ def test_labels_cost_what_both_networks_think_of_the_right_pieces(corpus: Corpus
             continue
         wanted = set(some.targets.keywords[row].tolist()) - {-1}
         right = [i for i, pair in enumerate(pieces.entities[row].tolist()) if wanted & set(pair)]
-        right = right if wanted else [NO_PIECE]
+        right = right if wanted else [NO_PIECE] * bool(pieces.mask[row, NO_PIECE])
         if right:
             expected += sum(math.log(float(each[row, right].exp().sum())) for each in (prior, posterior))
     assert float(model.loss(some, moment()).terms["labels"]) == pytest.approx(expected, rel=1e-4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.model.tiny import tiny_config, tiny_vrbot
+from vrbot.baselines.catalogue import build_model
 from vrbot.dialogue.corpus import Corpus
 from vrbot.training.optimiser import rate_factors
 
@@ -25,3 +26,15 @@ def test_the_policys_own_parts_have_its_share_of_the_rate_and_no_others(corpus: 
     own = {name for name in names if name.startswith(tuple(f"{part}." for part in POLICY))}
     assert own
     assert found == dict.fromkeys(own, factor)
+
+
+def test_a_system_named_in_the_settings_learns_more_slowly_its_slow_parts_more_slowly_still(corpus: Corpus) -> None:
+    config = tiny_config(training__rate_factors={"vrbot": 0.5}, policy__learning_rate_factor=0.2)
+    model, other = build_model("vrbot", config, corpus), build_model("vrbot-un", config, corpus)
+    names = dict(model.named_parameters())
+    slow = {name for name in names if name.startswith(tuple(f"{part}." for part in POLICY))}
+    for built, factor in ((model, 0.5), (other, 1.0)):
+        found = rate_factors(built)
+        assert {name: found.get(name, 1.0) for name in names} == {
+            name: pytest.approx(factor * (0.2 if name in slow else 1.0)) for name in names
+        }

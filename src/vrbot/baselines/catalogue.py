@@ -24,6 +24,7 @@ from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.model.build import Assembly, build_vrbot, keyword_order
+from vrbot.model.build_reading import at_rate
 from vrbot.model.world import World, world_of
 from vrbot.objective.response_form import ResponseForm
 from vrbot.objective.variational import VariationalObjective
@@ -156,4 +157,4 @@ def build_model(name: str, config: Config, corpus: Corpus) -> nn.Module:
         )
     if name not in CATALOGUE:
         raise UsageError(f"{name!r} is not a model; known: {', '.join(CATALOGUE)}")
-    return CATALOGUE[name].build(config, world_of(corpus))
+    return at_rate(config.training.rate_factors.get(name, 1.0), CATALOGUE[name].build(config, world_of(corpus)))

@@ -26,8 +26,8 @@ Triples = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """The facts each row may use: place 0 is "none", always there; ids of head, relation and tail [N, P], -1 at place 0
-    and where there is no piece."""
+    """The facts each row may use; place 0 is "none", which a row without facts has, or every row. Ids of head, relation
+    and tail [N, P], -1 at place 0 and where there is no piece."""
 
     heads: Tensor
     relations: Tensor
@@ -43,17 +43,27 @@ class Pieces:
         return torch.stack((self.heads, self.tails), dim=-1)
 
     def holding(self, entities: Tensor) -> Tensor:
-        """Which pieces [N, P] name one of these entities [N, K] (-1 after the end); "none" for no entities."""
+        """Which pieces [N, P] name one of these entities [N, K] (-1 after the end); for no entities "none", if it is
+        there."""
         named = entities.masked_fill(entities < 0, -2)[:, None, None, :]
         holds = (self.entities.unsqueeze(-1) == named).any(dim=-1).any(dim=-1)
-        holds[:, NO_PIECE] = (entities < 0).all(dim=1)
+        holds[:, NO_PIECE] = (entities < 0).all(dim=1) & self.mask[:, NO_PIECE]
         return holds
 
 
 class PieceFinder:
     """Retrieves the subgraph and states its facts; answers are remembered, training asks for the same ones often."""
 
-    def __init__(self, graph: Graph, hops: int, subgraph_limit: int, limit: int, cache_size: int = 20_000) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        hops: int,
+        subgraph_limit: int,
+        limit: int,
+        none_beside_facts: bool,
+        cache_size: int = 20_000,
+    ) -> None:
+        self.none_beside_facts = none_beside_facts
         self.retriever = SubgraphRetriever(graph, hops, subgraph_limit, cache_size=1)
         self.num_relations, self.limit = len(graph.relations), limit
         self._remembered = lru_cache(maxsize=cache_size)(self._facts)
@@ -64,10 +74,10 @@ class PieceFinder:
         width = 1 + max((len(facts) for facts in found), default=0)
         table = np.full((len(found), width, 3), -1, dtype=np.int64)
         mask = np.zeros((len(found), width), dtype=bool)
-        mask[:, NO_PIECE] = True
         for row, facts in enumerate(found):
             table[row, 1 : 1 + len(facts)] = facts
             mask[row, 1 : 1 + len(facts)] = True
+            mask[row, NO_PIECE] = self.none_beside_facts or not len(facts)
         heads, relations, tails = torch.from_numpy(table).unbind(dim=-1)
         return Pieces(heads, relations, tails, torch.from_numpy(mask))
 

@@ -1,9 +1,11 @@
 """PostKS (Lian et al. 2019): one piece of knowledge is selected, by the response in training, by the context in use.
 
 A re-implementation from the paper's description on the parts all systems share. Pieces are facts of the subgraph
-around the entities mentioned so far, and "none", so that a dialogue that mentions nothing has a choice as well; the
-keywords it perceives are the entities of the piece it chose. The decoder reads the context after its recurrence (as
-`network.readings = late` does elsewhere) and does not copy.
+around the entities mentioned so far; where there are none the choice is "none". Beside facts "none" can be chosen
+only if the settings say so (`postks.none_beside_facts`): labels without keywords teach it, but without labels the
+selection flees to the one piece that is always the same. The keywords it perceives are the entities of the piece it
+chose. The decoder reads the context after its recurrence (as `network.readings = late` does elsewhere) and does not
+copy.
 Letters: N rows (turns), P pieces, H hidden size.
 """
 
@@ -22,7 +24,7 @@ from vrbot.config import Config, PostksSettings
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTargets
 from vrbot.dialogue.vocabulary import BOS
-from vrbot.model.build_reading import build_words
+from vrbot.model.build_reading import at_policy_rate, build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.world import World
 from vrbot.nets.attention import AdditiveAttention, Memory
@@ -158,8 +160,8 @@ def _informed(inputs: TurnInputs, consulted: Consulted, weights: Tensor) -> Info
 
 
 def _label_terms(networks: tuple[Tensor, ...], pieces: Pieces, targets: TurnTargets) -> Tensor:
-    """Log probability by each network that the chosen piece names a labelled entity ("none" where the label is empty),
-    added up [N]; 0 where keywords are not known and where no piece names any of them."""
+    """Log probability by each network that the chosen piece names a labelled entity (that it is "none", if that is
+    there, where the label is empty), added up [N]; 0 where keywords are not known and where no piece is right."""
     holds = pieces.holding(targets.keywords)
     counts = holds.any(dim=1) & targets.keywords_known
     wrong = ~holds & counts.unsqueeze(1)
@@ -177,10 +179,16 @@ def build_postks(config: Config, world: World) -> PostKS:
         BidirectionalEncoder(size, hidden, network.word_dropout),
         AdditiveAttention(hidden, hidden, hidden),
         BidirectionalEncoder(size, hidden),
-        PieceFinder(world.graph, policy.hops, policy.subgraph_limit, settings.pieces),
+        PieceFinder(
+            world.graph,
+            policy.hops,
+            policy.subgraph_limit,
+            settings.pieces,
+            none_beside_facts=settings.none_beside_facts,
+        ),
         PieceEncoder(words, world.entity_words, len(world.graph.relations), hidden, dropout),
-        PieceSelector(hidden, hidden),
-        PieceSelector(2 * hidden, hidden),
+        at_policy_rate(config, PieceSelector(hidden, hidden)),
+        at_policy_rate(config, PieceSelector(2 * hidden, hidden)),
         FusedDecoder(words, hidden, hidden, dropout, BOS),
         BagOfWords(words, hidden, hidden, dropout),
         config.tracker.length,

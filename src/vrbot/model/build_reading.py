@@ -63,7 +63,12 @@ def build_context_encoder(config: Config, world: World) -> nn.Module:
 
 def at_policy_rate(config: Config, part: PartT) -> PartT:
     """The part, which will learn as slowly as the settings want of the policy."""
-    part.learning_rate_factor = config.policy.learning_rate_factor  # type: ignore[assignment]
+    return at_rate(config.policy.learning_rate_factor, part)
+
+
+def at_rate(factor: float, part: PartT) -> PartT:
+    """The part, which will learn at so much of the rate of what holds it."""
+    part.learning_rate_factor = factor  # type: ignore[assignment]
     return part
 
 

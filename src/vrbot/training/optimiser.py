@@ -20,13 +20,14 @@ def trainable(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
 
 
 def rate_factors(model: torch.nn.Module) -> dict[str, float]:
-    """By name, the parameters that learn at another rate: those of parts that have a `learning_rate_factor`."""
-    return {
-        name: float(part.learning_rate_factor)
-        for prefix, part in model.named_modules()
-        if hasattr(part, "learning_rate_factor")
-        for name, _ in part.named_parameters(prefix)
-    }
+    """By name, the parameters that learn at another rate: the product of the `learning_rate_factor`s of all parts that
+    hold them."""
+    factors: dict[str, float] = {}
+    for prefix, part in model.named_modules():
+        if hasattr(part, "learning_rate_factor"):
+            for name, _ in part.named_parameters(prefix):
+                factors[name] = factors.get(name, 1.0) * float(part.learning_rate_factor)
+    return {name: factor for name, factor in factors.items() if factor != 1.0}
 
 
 class Optimiser:
