@@ -77,9 +77,10 @@ def test_unknown_plans_and_rows_are_refused_with_the_known_ones() -> None:
         plan_of("smoke").row("gpt")
 
 
-def test_the_published_rows_of_table_3_are_those_of_the_plan() -> None:
+def test_the_published_rows_of_table_3_are_those_of_the_plan_but_for_the_system_of_a_later_day() -> None:
     plan = plan_of("semi-supervised")
-    assert set(PUBLISHED["meddg"].figures) == {row.name for row in plan.rows} | {one.name for one in plan.missing}
+    rows = {row.name for row in plan.rows if row.model != "dual-flow"} | {one.name for one in plan.missing}
+    assert set(PUBLISHED["meddg"].figures) == rows
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,7 @@ def _semi_supervised() -> Plan:
             *_graded("nkd", (0, 0, 0), levels),
             *_graded("postks", (0, 0, 0), levels),
             *_graded("hred-bert", (0, 0, 0, 0), (10, *levels)),
+            *_graded("dual-flow", (0, 0, 0), levels),
             *_graded("damd", levels, levels),
             *_graded("moss", levels, levels),
             *_graded("vrbot-un", (25, 50), (25, 50)),
