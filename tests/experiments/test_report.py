@@ -162,15 +162,15 @@ def test_unfinished_runs_are_missing_and_never_filled(clinic: Path, tmp_path: Pa
 def test_runs_that_do_not_share_what_they_must_are_called_not_comparable(clinic: Path, tmp_path: Path) -> None:
     folder, names = invented_folder(tmp_path / "out", clinic), Corpus.open(clinic).inventory.names
     turns = turns_with(right_until(8))
-    put_result(folder, Job("clinic", "weak", 1), turns, names)
-    put_result(folder, Job("clinic", "strong", 1), turns, names)
+    for row, seed in (("weak", 1), ("weak", 2), ("strong", 1), ("strong", 2)):
+        put_result(folder, Job("clinic", row, seed), turns, names)
     assert unfairness(gather(folder, PLAN, folder.setup(), "clinic")) == []
     rich = {"network": {}, "training": {"max_epochs": 99}, "decoding": {}}
     put_result(folder, Job("clinic", "strong", 1), turns, names, config=rich, labels_sha256="more labels")
     faults = unfairness(gather(folder, PLAN, folder.setup(), "clinic"))
     assert faults == [
-        "strong (seed 1) has another setting of training than weak",
-        "strong (seed 1) has another selection of labels than weak",
+        "training.max_epochs differs: no such setting in weak, strong (seed 2); 99 in strong (seed 1)",
+        "the selection of labels differs: labels of 1 in weak (seed 1); more labels in strong (seed 1)",
     ]
     notes = make_report(folder, PLAN, num_resamples=100).corpora[0].tables["replies"].notes
     assert f"Not comparable: {faults[0]}" in notes

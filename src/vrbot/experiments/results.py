@@ -116,30 +116,41 @@ def best_of(systems: Sequence[SystemRuns], metric: str, protocol: str = "vrbot")
 
 def unfairness(systems: Sequence[SystemRuns]) -> list[str]:
     """What finished runs do not share although rows of one table must, as sentences; empty where all is equal."""
-    faults = []
-    seen: dict[tuple[str, str], tuple[str, Any]] = {}
-    for system in systems:
-        for run in system.runs:
-            for what, key, value in _must_share(run.result):
-                first = seen.setdefault((what, key), (system.name, value))
-                if first[1] != value:
-                    faults.append(f"{system.name} (seed {run.seed}) has another {what} than {first[0]}")
-    return list(dict.fromkeys(faults))
+    trained = [(system, run) for system in systems for run in system.runs if "config" in run.result]
+    fields = {(part, field) for _, run in trained for part in SHARED_SECTIONS for field in run.result["config"][part]}
+    holders: dict[tuple[str, str], dict[str, dict[str, list[int]]]] = {}
+    for system, run in trained:
+        for what, among, value in _must_share(run.result, sorted(fields)):
+            having = holders.setdefault((what, among), {}).setdefault(value, {})
+            having.setdefault(system.name, []).append(run.seed)
+    seeds = {system.name: [run.seed for run in system.runs] for system, _ in trained}
+    found = (
+        f"{what} differs: " + "; ".join(f"{value} in {_named(having, seeds)}" for value, having in values.items())
+        for (what, _), values in holders.items()
+        if len(values) > 1
+    )
+    return list(dict.fromkeys(found))
 
 
-def _must_share(result: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-    """What must be equal, among which runs, and its value here."""
-    if "config" not in result:
-        return []
-    part, seed = str(result["part"]), result["seed"]
-    shared = [(f"setting of {name}", part, result["config"][name]) for name in SHARED_SECTIONS]
+def _must_share(result: Mapping[str, Any], fields: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """What must be equal, among which runs, and its value here, briefly."""
+    part, seed, config = str(result["part"]), result["seed"], result["config"]
+    values = ((f"{section}.{field}", config[section].get(field, "no such setting")) for section, field in fields)
     return [
-        *shared,
-        ("corpus", f"{part} {seed}", result["corpus_sha256"]),
-        ("selection of labels", f"{part} {seed} {result['labels']}", result["labels_sha256"]),
-        ("number of threads", "", result["threads"]),
-        ("commit", "", result["environment"].get("commit")),
+        *((name, part, str(value)) for name, value in values),
+        ("the corpus", f"{part} {seed}", str(result["corpus_sha256"])[:12]),
+        ("the selection of labels", f"{part} {seed} {result['labels']}", str(result["labels_sha256"])[:12]),
+        ("the number of threads", "", str(result["threads"])),
+        ("the commit", "", str(result["environment"].get("commit"))[:12]),
     ]
+
+
+def _named(having: Mapping[str, Sequence[int]], seeds: Mapping[str, Sequence[int]]) -> str:
+    """Systems, with the seeds where it is not all of theirs."""
+    return ", ".join(
+        name if list(some) == list(seeds[name]) else f"{name} (seed {', '.join(map(str, some))})"
+        for name, some in having.items()
+    )
 
 
 def _trivial(folder: ExperimentFolder, corpus: str) -> list[SystemRuns]:
