@@ -89,7 +89,7 @@ class ObjectiveSettings(_Settings):
 class TrainingSettings(_Settings):
     """The optimiser, the budget and when to stop.
 
-    A system among the `rate_factors` learns at so much of the rate; all systems had the same rates tried on validation.
+    A system among the `rate_factors` learns at so much of the rate (decision 0014 has what was tried on validation).
     """
 
     batch_size: int = Field(16, ge=1)
