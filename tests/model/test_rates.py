@@ -7,6 +7,7 @@ import pytest
 from tests.model.tiny import tiny_config, tiny_vrbot
 from vrbot.baselines.catalogue import build_model
 from vrbot.dialogue.corpus import Corpus
+from vrbot.errors import ConfigError
 from vrbot.training.optimiser import rate_factors
 
 POLICY = (
@@ -38,3 +39,8 @@ def test_a_system_named_in_the_settings_learns_more_slowly_its_slow_parts_more_s
         assert {name: found.get(name, 1.0) for name in names} == {
             name: pytest.approx(factor * (0.2 if name in slow else 1.0)) for name in names
         }
+
+
+def test_a_rate_for_a_system_that_does_not_exist_is_refused(corpus: Corpus) -> None:
+    with pytest.raises(ConfigError, match="'transfomer' is not a model; known: vrbot"):
+        build_model("vrbot", tiny_config(training__rate_factors={"transfomer": 0.4}), corpus)

@@ -22,7 +22,7 @@ from vrbot.baselines.transformer import build_transformer
 from vrbot.baselines.vhred import build_vhred
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
-from vrbot.errors import UsageError
+from vrbot.errors import ConfigError, UsageError
 from vrbot.model.build import Assembly, build_vrbot, keyword_order
 from vrbot.model.build_reading import at_rate
 from vrbot.model.world import World, world_of
@@ -157,4 +157,7 @@ def build_model(name: str, config: Config, corpus: Corpus) -> nn.Module:
         )
     if name not in CATALOGUE:
         raise UsageError(f"{name!r} is not a model; known: {', '.join(CATALOGUE)}")
+    strangers = [other for other in config.training.rate_factors if other not in CATALOGUE]
+    if strangers:
+        raise ConfigError(f"training.rate_factors: {strangers[0]!r} is not a model; known: {', '.join(CATALOGUE)}")
     return at_rate(config.training.rate_factors.get(name, 1.0), CATALOGUE[name].build(config, world_of(corpus)))
