@@ -36,12 +36,15 @@ class NetworkSettings(_Settings):
 
 
 class TrackerSettings(_Settings):
-    """The state span; the three biases at 0 are the paper's form."""
+    """The state span. Zero is the paper's form: of the biases, of the `caution` with which entities are generated in
+    use, and of how many words around a mention (`surroundings`) decide whether it is offered at all."""
 
     length: int = Field(10, ge=1)
     generation_bias: float = -6.0
     ending_bias: float = -6.0
     order_bias: float = 1.0
+    caution: float = Field(6.0, ge=0)
+    surroundings: int = Field(4, ge=0)
 
 
 class PolicySettings(_Settings):
@@ -56,7 +59,8 @@ class PolicySettings(_Settings):
     hops: int = Field(2, ge=1, le=8)
     subgraph_limit: int = Field(40, ge=1)
     graph_size: int = Field(64, ge=1)
-    graph_score: Literal["linear", "bilinear"] = "bilinear"
+    graph_score: Literal["linear", "bilinear", "spreading"] = "spreading"
+    standing: bool = True
     posterior: Literal["copies", "free"] = "copies"
     order: Literal["learned", "frequency"] = "frequency"
     learning_rate_factor: float = Field(0.2, gt=0)
@@ -77,13 +81,14 @@ class ObjectiveSettings(_Settings):
     action_bound_weight: float = Field(1.0, ge=0)
     supervised_weight: float = Field(1.0, ge=0)
     state_label_weight: float = Field(5.0, ge=0)
-    keyword_weight: float = Field(4.0, ge=0)
+    policy_weight: float = Field(4.0, ge=0)
     kl_floor: float | None = None
     bound: Literal["two-stage", "joint"] = "two-stage"
     split_reconstruction: bool = True
     labelled_turns_only: bool = False
     pseudo_label_steps: int = Field(0, ge=0)
     categories_by_form: bool = True
+    labels_teach_reading: bool = True
 
 
 class TrainingSettings(_Settings):
@@ -141,8 +146,8 @@ class FactSettings(_Settings):
 class FlowSettings(_Settings):
     """`dual-flow`: what its terms of the loss weigh, and how often the generator sees a guessed action in training."""
 
-    entity_weight: float = Field(1.0, ge=0)
-    act_weight: float = Field(1.0, ge=0)
+    entity_weight: float = Field(4.0, ge=0)
+    act_weight: float = Field(4.0, ge=0)
     guessed_share: float = Field(0.5, ge=0, le=1)
 
 
@@ -290,12 +295,13 @@ def paper() -> Config:
             max_context=200,
             max_response=100,
         ),
-        tracker=TrackerSettings(generation_bias=0.0, ending_bias=0.0, order_bias=0.0),
+        tracker=TrackerSettings(generation_bias=0.0, ending_bias=0.0, order_bias=0.0, caution=0.0, surroundings=0),
         policy=PolicySettings(
             length=3,
             subgraph_limit=50,
             graph_size=128,
             graph_score="linear",
+            standing=False,
             form="span",
             posterior="free",
             order="learned",
@@ -308,7 +314,8 @@ def paper() -> Config:
             straight_through=False,
             split_reconstruction=False,
             categories_by_form=False,
-            keyword_weight=1.0,
+            labels_teach_reading=False,
+            policy_weight=1.0,
             state_label_weight=1.0,
         ),
         training=TrainingSettings(

@@ -166,7 +166,7 @@ def test_the_generator_learns_from_what_is_guessed_in_the_share_of_turns_set(cor
 
 def test_the_weights_scale_their_terms_of_the_loss(corpus: Corpus) -> None:
     batch = batch_of(corpus)
-    plain = dual_flow(corpus).loss(batch, moment())
+    plain = dual_flow(corpus, tiny_config(flows__entity_weight=1.0, flows__act_weight=1.0)).loss(batch, moment())
     answered = dual_flow(corpus, tiny_config(flows__entity_weight=3.0, flows__act_weight=0.0)).loss(batch, moment())
     terms = plain.terms
     torch.testing.assert_close(plain.total, -sum(terms.values(), torch.zeros(())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def write_to_physician(page: Page, text: str) -> None:
     page.press("textarea", "Enter")
 
 
+def reload_at(page: Page, address: str) -> None:
+    """Waits for the address too: it follows what is shown in a message of its own."""
+    expect(page).to_have_url(re.compile(address))
+    page.reload()
+
+
 def remove_chip(page: Page, name: str) -> None:
     page.click(f'[data-chip="{name}"] .button-icon')
 
@@ -78,7 +85,7 @@ def test_a_patient_gets_exactly_the_text_a_physician_approved_after_trying_anoth
     remove_chip(desk, talk.dropped)
     expect(desk.locator(DRAFT)).to_have_text(talk.then)
     expect(desk.locator(BEFORE)).to_have_text(talk.first)
-    desk.reload()
+    reload_at(desk, "at=")
     expect(desk.locator(DRAFT)).to_have_text(talk.then)
     expect(desk.locator(BEFORE)).to_have_text(talk.first)
     desk.click("[data-testid=save-label]")
@@ -145,8 +152,8 @@ def test_a_text_being_written_outlives_a_reload(console: Served, open_page: Open
     expect(desk.locator(DRAFT)).to_be_visible()
     desk.keyboard.press("e")
     desk.fill("[data-composer=edit] textarea", "多喝水，")
-    for page in (patient, desk):
-        page.reload()
+    patient.reload()
+    reload_at(desk, "write=1")
     expect(patient.locator("textarea")).to_have_value("还没写完")
     expect(desk.locator("[data-composer=edit] textarea")).to_have_value("多喝水，")
 

@@ -75,6 +75,13 @@ def visit(browser: Browser, world: World) -> Iterator[Visit]:
     assert faults == []
 
 
+def _reload_at_turn_two(page: Page) -> None:
+    """Waits for the address too: it follows the mark in a message of its own."""
+    expect(page.locator("#turn-2")).to_have_attribute("aria-current", "true")
+    expect(page).to_have_url(re.compile("turn=2$"))
+    page.reload()
+
+
 def test_a_label_corrected_by_keys_is_still_there_after_a_reload(visit: Visit) -> None:
     page = visit("eve", "/annotation").page
     first = page.get_by_test_id("turn").first
@@ -88,8 +95,7 @@ def test_a_label_corrected_by_keys_is_still_there_after_a_reload(visit: Visit) -
     expect(first.get_by_test_id("state")).to_contain_text("stomach ache")
     page.keyboard.press("Escape")
     page.keyboard.press("a")
-    expect(page.locator("#turn-2")).to_have_attribute("aria-current", "true")
-    page.reload()
+    _reload_at_turn_two(page)
     first = page.get_by_test_id("turn").first
     expect(first.get_by_test_id("state")).to_contain_text("stomach ache")
     expect(first.get_by_test_id("state")).to_contain_text("saved")
@@ -126,8 +132,7 @@ def test_suggested_labels_are_confirmed_or_corrected_and_say_how_sure_the_model_
     first.get_by_test_id("state").locator(".chip-remove").last.click()
     expect(first.get_by_test_id("state")).to_contain_text("saved")
     page.keyboard.press("a")
-    expect(page.locator("#turn-2")).to_have_attribute("aria-current", "true")
-    page.reload()
+    _reload_at_turn_two(page)
     first = page.get_by_test_id("turn").first
     expect(first.get_by_test_id("keywords")).to_contain_text("体温")
     for kind in ("state", "category", "keywords"):

@@ -24,6 +24,7 @@ SETTINGS: dict[str, Any] = {
     "objective__temperature_steps": MOST_STEPS,
     "decoding__no_repeat": 0,  # what is recorded may say things twice
     "decoding__only_keywords": False,  # and name what a variant's policy cannot reach
+    "decoding__keyword_bonus": 0.0,  # and in an order of its own
 }
 
 

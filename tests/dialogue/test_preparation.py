@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +196,53 @@ def test_another_vocabulary_has_another_fingerprint(
     report = prepare(source, tmp_path / "corpus", smaller)
     assert report.vocabulary == 20
     assert report.fingerprint != corpus.fingerprint
+
+
+def test_entities_that_training_names_too_seldom_are_left_out_and_no_others(
+    source: Path, settings: PreparationSettings, corpus: Corpus, tmp_path: Path
+) -> None:
+    texts = "\n".join(t for s in corpus.sessions("train") for turn in s.turns for t in (turn.patient, turn.physician))
+    named = Counter(entity for mention in corpus.linker.find(texts) for entity in mention.entities)
+    names, least = corpus.inventory.names, sorted(named.values())[len(named) // 2]
+    kept = tuple(name for entity, name in enumerate(names) if named[entity] >= least)
+    assert 0 < len(kept) < len(names)
+    report = prepare(source, tmp_path / "fewer", replace(settings, minimum_mentions=least))
+    fewer = Corpus.open(tmp_path / "fewer")
+    assert fewer.inventory.names == kept
+    assert report.knowledge.entities == len(kept)
+    assert edges_by_name(fewer) == [edge for edge in edges_by_name(corpus) if {edge[0], edge[2]} <= {*kept}]
+    surfaces = {form: {names[i] for i in ids} & {*kept} for form, ids in corpus.inventory.surfaces.items()}
+    assert {form: {kept[i] for i in ids} for form, ids in fewer.inventory.surfaces.items()} == {
+        form: meanings for form, meanings in surfaces.items() if meanings
+    }
+    with pytest.raises(UsageError, match="lower --minimum-mentions"):
+        prepare(source, tmp_path / "none", replace(settings, minimum_mentions=10**6))
+
+
+def test_entities_that_labels_pass_over_are_left_out_and_no_others(
+    source: Path, settings: PreparationSettings, corpus: Corpus, tmp_path: Path
+) -> None:
+    named, held = Counter[int](), Counter[int]()
+    for turn in (turn for session in corpus.sessions("train") for turn in session.turns):
+        keywords = None if turn.action is None else turn.action.keywords
+        for text, labels in ((turn.patient, turn.state), (turn.physician, keywords)):
+            there = {entity for mention in corpus.linker.find(text) for entity in mention.entities}
+            if labels is not None:
+                named.update(there)
+                held.update(there & {*corpus.inventory.normalise(labels).ids})
+    shares = [(held[entity] + 1) / (named[entity] + 1) for entity in range(len(corpus.inventory))]
+    least = sorted(shares)[len(shares) // 2]
+    kept = tuple(name for name, share in zip(corpus.inventory.names, shares, strict=True) if share >= least)
+    assert 0 < len(kept) < len(corpus.inventory)
+    prepare(source, tmp_path / "fewer", replace(settings, minimum_labelled=least))
+    assert Corpus.open(tmp_path / "fewer").inventory.names == kept
+
+
+def edges_by_name(corpus: Corpus) -> list[tuple[str, str, str]]:
+    graph, names = corpus.graph, corpus.inventory.names
+    heads = np.repeat(np.arange(graph.num_nodes), np.diff(graph.offsets)).tolist()
+    rows = zip(heads, graph.relation_ids.tolist(), graph.targets.tolist(), strict=True)
+    return sorted((names[head], graph.relations[relation], names[tail]) for head, relation, tail in rows)
 
 
 def test_one_file_is_divided_by_the_hash_of_the_ids(tmp_path: Path) -> None:

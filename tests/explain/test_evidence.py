@@ -97,11 +97,15 @@ def test_the_policy_is_asked_for_reasons_with_the_context_it_has_read(name: str,
     model = Explainer(agent).model
     batch = agent.hear(CONVERSATION)
     heard = model.hear(batch.inputs, batch.layout)
-    assert (heard.by_policy is None) == (name == "vrbot")
+    assert heard.by_policy is not None
+    assert (heard.by_policy.context is heard.context) == (name == "vrbot")
     judging = Judging.of(model, model.perceive(batch.inputs, batch.layout), torch.arange(len(CONVERSATION)))
     assert judging is not None
-    read = model.policy_evidence(heard, model.track(heard, batch.layout)).context
-    torch.testing.assert_close(judging.evidence.context.summary, read.summary)
+    read = model.policy_evidence(heard, model.track(heard, batch.layout))
+    torch.testing.assert_close(judging.evidence.context.summary, read.context.summary)
+    assert read.standing is not None
+    assert judging.evidence.standing is not None
+    assert torch.equal(judging.evidence.standing, read.standing)
 
 
 @pytest.mark.parametrize("name", VARIANTS)

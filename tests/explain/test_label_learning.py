@@ -10,6 +10,7 @@ from vrbot.agent.replies import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.explain.autolabel import _chosen, _written_keywords, infer
 from vrbot.explain.label_learning import LabelLearner, label_loss
+from vrbot.objective.mention_reader import teach_surroundings
 
 
 @pytest.mark.parametrize("form", ["small", "free"])
@@ -43,3 +44,18 @@ def test_learning_makes_labels_more_probable_and_the_same_seed_gives_the_same_we
         weights.append([parameter.clone() for parameter in model.parameters()])
     assert losses[0] == losses[1]
     assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
+
+
+def test_what_the_words_around_mentions_say_is_learnt_from_the_same_dialogues(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vrbot.objective.mention_reader.FEWEST", 2)
+    model, other = (tiny_vrbot(tiny_config(), corpus) for _ in range(2))
+    assert model.surroundings is not None
+    assert other.surroundings is not None
+    split = corpus.split("train")
+    config = tiny_config(training__batch_size=2)
+    LabelLearner(model, config.training, limits_of(config.network), seed=1).learn(split, [0, 3], updates=0)
+    teach_surroundings(other.surroundings, [batch_of(corpus, [0, 3])])
+    assert model.surroundings.worth.any()
+    torch.testing.assert_close(model.surroundings.worth, other.surroundings.worth)

@@ -112,8 +112,9 @@ def test_a_given_action_does_what_the_same_action_does_when_inferred(
     if form == "span":
         assert named == keywords
     else:
-        chances = [keyword.probability or 0.0 for keyword in steered.keywords or ()]
-        assert chances == sorted(chances, reverse=True)
+        policy: Any = Explainer(agent).model.prior_policy
+        places = [float(policy.order[entity_id(agent.pretrained.corpus, name)]) for name in named]
+        assert places == sorted(places, reverse=True)
     with pytest.MonkeyPatch.context() as patch:
         with_action(agent, category, named, patch)
         inferred = agent.respond(CONVERSATION)

@@ -52,7 +52,9 @@ def test_the_price_of_drawn_sets_is_on_average_at_least_the_divergence() -> None
 
 
 @torch.no_grad()
-def test_a_set_names_the_likeliest_entities_once_each_and_then_nothing(corpus: Corpus) -> None:
+def test_a_set_names_the_likeliest_entities_once_each_in_the_order_of_responses_and_then_nothing(
+    corpus: Corpus,
+) -> None:
     model, batch = tiny_vrbot(tiny_config(), corpus), batch_of(corpus)
     policy = model.prior_policy
     assert isinstance(policy, SetPolicy)
@@ -63,7 +65,8 @@ def test_a_set_names_the_likeliest_entities_once_each_and_then_nothing(corpus: C
     for row, logits in enumerate(written.scores.keywords.logits):
         likely = [entity for entity in logits.argsort(descending=True).tolist() if logits[entity] > 0]
         ids, kept = written.action.keywords.ids[row], written.action.keywords.mask[row]
-        assert ids[kept].tolist() == likely[: model.action_length]
+        named = sorted(likely[: model.action_length], key=lambda entity: -float(policy.order[entity]))
+        assert ids[kept].tolist() == named
         assert kept.tolist() == sorted(kept.tolist(), reverse=True)
     torch.testing.assert_close(
         written.action.keywords.weights.sum(dim=-1), torch.ones(len(batch.turn), model.action_length)

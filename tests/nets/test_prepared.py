@@ -40,7 +40,7 @@ def test_a_rounded_projection_is_exact_where_it_is_large_and_close_elsewhere(num
     largest = exact.topk(8, dim=1).indices
     torch.testing.assert_close(found.gather(1, largest), exact.gather(1, largest))
     assert torch.equal(found.topk(8, dim=1).indices, largest)
-    assert float((found - exact).abs().max()) < 0.05 * float(exact.std())
+    assert float((found - exact).abs().max()) < 0.1 * float(exact.std())
 
 
 def test_what_is_prepared_is_made_again_exactly_when_a_parameter_changes() -> None:

@@ -106,7 +106,7 @@ def test_the_two_stage_terms_are_draws_of_the_two_collapsed_bounds(corpus: Corpu
 def test_the_joint_terms_are_draws_of_the_joint_bound_and_not_of_the_papers_two_state_version(
     corpus: Corpus, form: str
 ) -> None:
-    model = watched_vrbot(one_symbol(form, "joint"), corpus, scale=4.0)
+    model = watched_vrbot(one_symbol(form, "joint"), corpus, scale=3.0)
     p, q = written_out(model, corpus)
     terms = drawn(model, corpus)
     found = terms["reconstruction"] - terms["kl_state"] - terms["kl_category"] - terms["kl_keywords"]

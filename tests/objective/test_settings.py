@@ -58,13 +58,11 @@ def test_below_the_free_bits_a_divergence_costs_the_floor_and_moves_nothing(corp
 
 @pytest.mark.parametrize("labelled", [True, False])
 @torch.no_grad()
-def test_the_weight_of_the_keywords_counts_the_priors_word_on_them_so_many_times(
-    corpus: Corpus, labelled: bool
-) -> None:
+def test_the_weight_of_the_policy_counts_its_word_on_actions_so_many_times(corpus: Corpus, labelled: bool) -> None:
     batch = batch_of(corpus) if labelled else without_labels(batch_of(corpus))
 
     def total(weight: float) -> float:
-        return float(tiny_vrbot(tiny_config(objective__keyword_weight=weight), corpus).loss(batch, moment()).total)
+        return float(tiny_vrbot(tiny_config(objective__policy_weight=weight), corpus).loss(batch, moment()).total)
 
     once, twice, five = total(1.0), total(2.0), total(5.0)
     assert twice > once

@@ -98,8 +98,7 @@ class Judging:
     def of_first_row(self, subgraphs: EncodedSubgraphs) -> Judging:
         """The first row's judging, had it seen each of these subgraphs instead: a row for each."""
         rows = torch.zeros(len(subgraphs.nodes), dtype=torch.long)
-        seen = self.evidence
-        evidence = PolicyEvidence(seen.context.select(rows), seen.state.select(rows), seen.table, subgraphs)
+        evidence = self.evidence.of_prior(rows, subgraphs)
         return Judging(self.policy, evidence, self.judged.select(rows), self.keywords[rows])
 
     @torch.no_grad()
@@ -145,7 +144,7 @@ class Judging:
             return self.evidence
         rows, seen = torch.arange(num_rows).repeat(count), self.evidence
         graphs = None if seen.subgraphs is None else seen.subgraphs.select(rows)
-        return PolicyEvidence(seen.context.select(rows), seen.state.select(rows), seen.table, graphs)
+        return seen.of_prior(rows, graphs)
 
 
 def keyword_sources(model: Any, perception: Perception, rows: Tensor) -> KeywordSources | None:
@@ -156,11 +155,9 @@ def keyword_sources(model: Any, perception: Perception, rows: Tensor) -> Keyword
 
 def evidence_of(model: VRBot, state: Tensor, given: Conditions) -> PolicyEvidence:
     """What the prior policy saw when it chose the action."""
-    table = model.table()
+    assert given.by_policy is not None, "what a VRBot writes from holds what its policy has read"
     span = span_of(state, model.state_length, model.table.num_entities)
-    graphs = None if model.subgraph_encoder is None else model.subgraph_encoder(span)
-    context = given.context if given.by_policy is None else given.by_policy
-    return PolicyEvidence(context, model.state_reader(span, table), table, graphs)
+    return model.prior_evidence(given.by_policy, span, model.table())
 
 
 def _asked(policy: PolicyNetwork | SetPolicy, evidence: PolicyEvidence, action: Action) -> _Asked:

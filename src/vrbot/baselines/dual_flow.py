@@ -251,8 +251,7 @@ def entity_targets(targets: TurnTargets) -> Tensor:
 
 def past_act_log_prob(recognised: Tensor, targets: TurnTargets, layout: TurnLayout) -> Tensor:
     """Log probability of the last turn's act as recognised [N, C] from its response; zero where it has no label [N]."""
-    first = torch.tensor((0, *layout.offsets[:-1]), dtype=torch.long, device=layout.turn.device)
-    before = first[layout.turn] + layout.session  # the row of the turn before; of the first turn, its own
+    before = layout.row_before
     known = targets.category_known[before] & (layout.turn > 0)
     return chosen_log_prob(recognised, targets.category[before].clamp_min(0)) * known
 
@@ -281,6 +280,7 @@ def build_dual_flow(config: Config, world: World) -> DualFlow:
             2 * hidden,
             hidden,
             world.log_odds,
+            keyword_order(config, world),
         ),
         (SpanReader(size, hidden), SpanReader(size, hidden)),
         build_generator(config, world, words, obeys=True),

@@ -37,6 +37,17 @@ def prepare(
     segmenter_model: Annotated[Path | None, typer.Option(help="The directory of pkuseg's model.")] = None,
     vocabulary_size: Annotated[int, typer.Option(help="Words at most, unless --vocabulary lists them.")] = 30_000,
     minimum_count: Annotated[int, typer.Option(help="How often a word must occur in training.")] = 2,
+    minimum_mentions: Annotated[
+        int, typer.Option(min=0, help="How often an entity must be named in training; rarer ones are left out.")
+    ] = 0,
+    minimum_labelled: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="In what share of the labelled turns that name it an entity must be a label; others are left out.",
+        ),
+    ] = 0.0,
     workers: Annotated[int, typer.Option(help="Processes that read.")] = 1,
     dask: Annotated[str | None, typer.Option(help="Read on the Dask cluster at this address instead.")] = None,
     like: Annotated[Path | None, typer.Option(help="Take words, entities, graph and segmenter from a corpus.")] = None,
@@ -52,6 +63,7 @@ def prepare(
     Example:
         vrbot prepare dialogues/ --out corpora/mine --graph graph.csv --alias alias.json --json report.json
         vrbot prepare dialogues/ --out corpora/own --graph graph.csv --alias handwritten.json --trust-aliases
+        vrbot prepare dialogues/ --out corpora/fast --graph large.csv --minimum-mentions 5 --minimum-labelled 0.5
         vrbot prepare more.jsonl --out corpora/more --like corpora/mine --workers 4
     """
     if like is not None and segmenter is not None:
@@ -66,6 +78,8 @@ def prepare(
         segmenter_model=segmenter_model,
         vocabulary_size=vocabulary_size,
         minimum_count=minimum_count,
+        minimum_mentions=minimum_mentions,
+        minimum_labelled=minimum_labelled,
         like=like,
     )
     with counting("dialogues") as advance:

@@ -90,6 +90,12 @@ class TurnLayout:
         """How many sessions are still active in each turn; they are a prefix of those before."""
         return [stop - start for start, stop in itertools.pairwise(self.offsets)]
 
+    @property
+    def row_before(self) -> Tensor:
+        """The row of the same session's turn before [N]; of first turns, their own."""
+        begin = torch.tensor((0, *self.offsets[:-1]), dtype=torch.long, device=self.turn.device)
+        return begin[self.turn] + self.session
+
     def first_turns(self, count: int) -> TurnLayout:
         """The layout of the first turns of the first `count` sessions alone."""
         return TurnLayout(self.session[:count], self.turn[:count], (0, count))

@@ -18,7 +18,13 @@ from vrbot.dialogue.corpus import Corpus, copy_knowledge, fingerprint_of, write_
 from vrbot.dialogue.encoding import write_pieces
 from vrbot.dialogue.formats import SPLITS, ImportReport, guess_format, read_sessions, split_files
 from vrbot.dialogue.manifest import MANIFEST, write_manifest
-from vrbot.dialogue.preparation_knowledge import KnowledgeFiles, PreparedKnowledge, gather_knowledge, knowledge_of
+from vrbot.dialogue.preparation_knowledge import (
+    KnowledgeFiles,
+    PreparedKnowledge,
+    gather_knowledge,
+    knowledge_of,
+    well_named,
+)
 from vrbot.dialogue.preparation_report import PreparationReport, SplitCounts, count_split
 from vrbot.dialogue.ragged import offsets_of
 from vrbot.dialogue.reading import ReadSessions, SessionReader, merge_sessions, open_readers
@@ -49,6 +55,8 @@ class PreparationSettings:
     segmenter_model: Path | None = None
     vocabulary_size: int = 30_000
     minimum_count: int = 2
+    minimum_mentions: int = 0
+    minimum_labelled: float = 0.0
     like: Path | None = None
 
 
@@ -76,6 +84,9 @@ def prepare(
     like = None if settings.like is None else Corpus.open(settings.like)
     trust = settings.trust_aliases
     knowledge = gather_knowledge(settings.knowledge, trust_aliases=trust) if like is None else knowledge_of(like)
+    if settings.minimum_mentions > 0 or settings.minimum_labelled > 0:
+        least, least_share = settings.minimum_mentions, settings.minimum_labelled
+        knowledge = well_named(knowledge, sources.training(on_bad), least, least_share)
     reader = _reader(settings, knowledge, like)
     report = ImportReport()
     with open_readers(reader, workers, dask) as read_all:
@@ -104,6 +115,10 @@ def _check_use(out: Path, settings: PreparationSettings, workers: int, overwrite
     if settings.like is not None and settings.knowledge != KnowledgeFiles():
         raise UsageError(
             "--like takes words and knowledge from the other corpus: leave out --graph and the other files"
+        )
+    if settings.like is not None and (settings.minimum_mentions or settings.minimum_labelled):
+        raise UsageError(
+            "--like takes the entities of the other corpus: leave out --minimum-mentions and --minimum-labelled"
         )
     if settings.trust_aliases and settings.knowledge.alias is None:
         raise UsageError("there are no aliases to trust: give them with --alias, or leave out --trust-aliases")
@@ -149,6 +164,11 @@ class _Sources:
         for split, path in self.files.items():
             for session in read_sessions(path, self.format, on_bad=on_bad, report=report):
                 yield split or split_of(session.id), session
+
+    def training(self, on_bad: Callable[[DataError], None] | None) -> Iterator[Session]:
+        """The sessions of the training split; what cannot be read is complained about when everything is read."""
+        passed_over = None if on_bad is None else lambda error: None
+        return (session for split, session in self.sessions(passed_over, ImportReport()) if split == "train")
 
 
 def split_of(session_id: str) -> str:
@@ -228,6 +248,8 @@ def _recorded(settings: PreparationSettings, reader: SessionReader, sources: _So
         "segmenter_model": None if model is None else str(model),
         "vocabulary_size": settings.vocabulary_size,
         "minimum_count": settings.minimum_count,
+        "minimum_mentions": settings.minimum_mentions,
+        "minimum_labelled": settings.minimum_labelled,
         "trust_aliases": settings.trust_aliases,
         "knowledge": settings.knowledge.hashes(),
         "sources": sources.hashes(),

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.preparation_report import KnowledgeCounts
+from vrbot.dialogue.session import Session, Turn
+from vrbot.errors import UsageError
 from vrbot.files import sha256_of
 from vrbot.knowledge.aliases import DroppedAlias, clean_aliases, read_aliases
 from vrbot.knowledge.assembly import assemble_knowledge
 from vrbot.knowledge.entities import Inventory, VocabularyFile, read_entities, read_lexicon, read_vocabulary
 from vrbot.knowledge.graph import Graph
 from vrbot.knowledge.kinds import infer_types
+from vrbot.knowledge.linking import Linker
 from vrbot.knowledge.triples import Triple, read_triples
 
 
@@ -59,6 +65,39 @@ def gather_knowledge(files: KnowledgeFiles, *, trust_aliases: bool = False) -> P
     inventory = knowledge.inventory
     graph = Graph.from_triples(knowledge.triples, len(inventory), knowledge.relations)
     return PreparedKnowledge(inventory, graph, word_list, _count(triples, inventory, tuple(cleaning.dropped)))
+
+
+def well_named(
+    knowledge: PreparedKnowledge, sessions: Iterable[Session], least: int, least_share: float = 0.0
+) -> PreparedKnowledge:
+    """What is left of the knowledge when entities are left out that these sessions name less often, or that the labels
+    of turns naming them hold in a smaller share (one such turn counts for every entity: few are no evidence)."""
+    inventory, linker = knowledge.inventory, Linker(knowledge.inventory.surfaces)
+    named, judged, held = np.zeros((3, len(inventory)), dtype=np.int64)
+    for turn in (turn for session in sessions for turn in session.turns):
+        for text, labels in _labelled_texts(turn):
+            mentions = [list(mention.entities) for mention in linker.find(text)]
+            for entities in mentions:
+                named[entities] += 1
+            if labels is not None:
+                different = {entity for entities in mentions for entity in entities}
+                judged[list(different)] += 1
+                held[list(different & {entity for name in labels for entity in inventory.ids_of(name)})] += 1
+    kept = np.flatnonzero((named >= least) & (held + 1 >= least_share * (judged + 1))).tolist()
+    if not kept:
+        raise UsageError(
+            f"no entity is named {least} times in training and labelled in {least_share:g} of those turns: lower "
+            "--minimum-mentions or --minimum-labelled"
+        )
+    inventory, graph = inventory.only(kept), knowledge.graph.only(kept)
+    counts = replace(knowledge.counts, entities=len(inventory), surfaces=len(inventory.surfaces))
+    return replace(knowledge, inventory=inventory, graph=graph, counts=counts)
+
+
+def _labelled_texts(turn: Turn) -> tuple[tuple[str, Sequence[str] | None], tuple[str, Sequence[str] | None]]:
+    """What was said, and the entities that a label gives for it where there is one."""
+    keywords = None if turn.action is None else turn.action.keywords
+    return (turn.patient, turn.state), (turn.physician, keywords)
 
 
 def _count(triples: list[Triple], inventory: Inventory, dropped: tuple[DroppedAlias, ...]) -> KnowledgeCounts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import torch
@@ -23,7 +24,8 @@ MERIT = "merit"
 NAT_OF_PERPLEXITY = 2.0
 """What a nat of perplexity is worth in points of micro-F1: where those are level within chance, fluency decides."""
 WORD_REWARDS = (0.0, 0.5, 1.0, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
-FIRST_REWARD = 2.0
+FIRST_REWARDS = (0.5, 1.5, 2.25)
+"""The merit may have more than one top: the best of these is climbed from."""
 WATCHED = (
     "micro_f1",
     "micro_f1_without_most_frequent",
@@ -82,28 +84,22 @@ def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> d
         return {}
     chosen = spread_sample(corpus.split("valid").num_sessions, DIALOGUES_TO_CHOOSE_BY)
 
+    @cache
     def merit(reward: float) -> float:
         decoding = config.decoding.model_copy(update={"word_reward": reward})
         turns = measure_model(model, corpus, "valid", config, decoding, chosen).turns
         scores = measure(turns, Options(), Resources())
         return (scores["micro_f1"].value or 0.0) * (scores["bleu_2"].value or 0.0)
 
-    return {"word_reward": climb(WORD_REWARDS, FIRST_REWARD, merit)}
+    return {"word_reward": climb(WORD_REWARDS, max(FIRST_REWARDS, key=merit), merit)}
 
 
 def climb(values: Sequence[float], start: float, merit: Callable[[float], float]) -> float:
     """Where the merit of the next values along a row is no higher, beginning from one of them."""
-    known: dict[int, float] = {}
-
-    def at(place: int) -> float:
-        if place not in known:
-            known[place] = merit(values[place])
-        return known[place]
-
     place = values.index(start)
     while True:
         near = [place, *(other for other in (place + 1, place - 1) if 0 <= other < len(values))]
-        best = max(near, key=at)
+        best = max(near, key=lambda each: merit(values[each]))
         if best == place:
             return values[place]
         place = best

@@ -159,7 +159,7 @@ def _corpus_report(folder: ExperimentFolder, plan: Plan, setup: Setup, name: str
 def _notes(plan: Plan, corpus: Corpus, systems: Sequence[SystemRuns], setup: Setup) -> tuple[str, ...]:
     notes = [
         f"{_tested_on(plan, corpus)}, beam {setup.beam}; means over seeds with 95 % "
-        "intervals (t distribution); runs: finished of planned, and - where nothing is finished or applies",
+        "intervals (t distribution); runs: finished of planned, and - where a score does not apply",
     ]
     if plan.references:
         notes.append("Trivial references learn from all labels of the training split; the oracle is told the action")

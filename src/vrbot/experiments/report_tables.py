@@ -59,7 +59,8 @@ class Tabulated:
 
 
 def score_table(content: Tabulated, what: str, columns: Mapping[str, str], protocol: str = "vrbot") -> Table | None:
-    """Means with 95 % intervals over the seeds; columns that apply to no system are left out, None if all are."""
+    """Means with 95 % intervals over the seeds; columns that apply to no system, and systems without a run,
+    are left out; None if all columns are."""
     shown = {
         key: heading
         for key, heading in columns.items()
@@ -72,7 +73,7 @@ def score_table(content: Tabulated, what: str, columns: Mapping[str, str], proto
     rows = []
     for one in content.systems:
         cells = [_cell(one, key, protocol, best[key], markers.get((one.name, key), "")) for key in shown]
-        if one.role != "published" or any(cell.value is not None for cell in cells):
+        if one.runs or any(cell.value is not None for cell in cells):
             rows.append((Cell(one.name), Cell(runs_of(one)), *cells))
     options = Options().stated() if protocol == "vrbot" else MedDGOptions().stated()
     notes = (*content.notes, *(_tests(content.matches) if protocol == "vrbot" else ()))
@@ -88,7 +89,7 @@ def cost_table(content: Tabulated) -> Table:
     """Turns, parameters, updates and time of the systems that are trained; means over the finished runs."""
     rows = []
     for one in content.systems:
-        if one.row is None:
+        if one.row is None or not one.runs:
             continue
         results = [run.result for run in one.runs]
         turns = sorted({int(run.figures["scores"]["num_turns"]) for run in one.runs})

@@ -76,7 +76,9 @@ class Reasoning:
 
         The category, or how likely each is held, and the keywords before stay as they are.
         """
-        return self.judging.of_first_row(self.encoder.encode(subgraphs)).probability()
+        standing = self.judging.evidence.standing
+        each = None if standing is None else standing[:1].expand(len(subgraphs), -1, -1)
+        return self.judging.of_first_row(self.encoder.encode(subgraphs, each)).probability()
 
     def without(self, path: Edges) -> Subgraph:
         """The subgraph without a path's edges."""

@@ -7,7 +7,7 @@ Letters: N rows (turns).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from vrbot.model.keyword_scores import SpanScores
 from vrbot.model.spans import Span
 from vrbot.model.vrbot import VRBot
 from vrbot.objective.labels import known_latents
+from vrbot.objective.mention_reader import teach_surroundings
 from vrbot.probability.category import chosen_log_prob
 from vrbot.training.gradients import clear_gradient, clip_gradient
 from vrbot.training.optimiser import Optimiser, rate_factors, trainable
@@ -40,6 +41,8 @@ class LabelLearner:
         The learning rate falls from the first to the last update.
         """
         torch.manual_seed(self._seed + len(sessions))
+        if self.model.surroundings is not None:
+            teach_surroundings(self.model.surroundings, self._batches(split, sessions))
         self.model.train()
         parameters = list(self.optimiser.parameters.values())
         waiting: list[int] = []
@@ -58,6 +61,11 @@ class LabelLearner:
             total, turns = total + float(loss.detach()), turns + len(batch.turn)
         clear_gradient(parameters)
         return total / max(turns, 1)
+
+    def _batches(self, split: Split, sessions: Sequence[int]) -> Iterator[SessionBatch]:
+        size = self.settings.batch_size
+        for start in range(0, len(sessions), size):
+            yield collate(split, sessions[start : start + size], limits=self.limits)
 
     def _rate(self, done: float) -> float:
         settings = self.settings

@@ -77,7 +77,8 @@ def path_weights(subgraph: Subgraph, attention: Weights, paths: Sequence[Edges])
     In every layer a vector stays at its node (what attention its edges leave) or moves on along the next edge.
     """
     into = [np.bincount(subgraph.targets, weights=layer, minlength=subgraph.num_nodes) for layer in attention]
-    stays, moves = [(1.0 - total).tolist() for total in into], attention.tolist()
+    stays = [np.clip(1.0 - total, 0.0, 1.0).tolist() for total in into]  # sums of float32 can be a little above 1
+    moves = attention.tolist()
     weights = []
     for path in paths:
         nodes = [int(subgraph.sources[path[0]]), *(int(subgraph.targets[edge]) for edge in path)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +59,16 @@ class Inventory:
             if not found:
                 unknown[name] = None
         return NormalisedNames(tuple(ids), tuple(unknown))
+
+    def only(self, kept: Sequence[int]) -> Inventory:
+        """These entities alone, in this order; a surface that means none of them is gone."""
+        place = {entity: number for number, entity in enumerate(kept)}
+        meanings = {form: tuple(place[one] for one in ids if one in place) for form, ids in self.surfaces.items()}
+        return Inventory(
+            tuple(self.names[entity] for entity in kept),
+            tuple(self.types[entity] for entity in kept),
+            {form: ids for form, ids in meanings.items() if ids},
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the inventory as JSON, whole or not at all."""

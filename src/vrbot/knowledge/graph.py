@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,14 @@ class Graph:
         offsets = np.zeros(num_nodes + 1, dtype=np.int64)
         np.cumsum(np.bincount(heads[new], minlength=num_nodes), out=offsets[1:])
         return cls(offsets, tails[new].astype(np.int32), relation_ids[new].astype(np.int16), names)
+
+    def only(self, kept: Sequence[int]) -> Graph:
+        """The edges between these nodes, which get their places as numbers; relations stay."""
+        place = np.full(self.num_nodes, -1, dtype=np.int64)
+        place[list(kept)] = np.arange(len(kept))
+        heads = np.repeat(place, np.diff(self.offsets))
+        triples = np.stack((heads, self.relation_ids.astype(np.int64), place[self.targets]), axis=1)
+        return Graph.from_triples(triples[(triples >= 0).all(axis=1)], len(kept), self.relations)
 
     def save(self, directory: str | Path) -> None:
         """Write the arrays, then the manifest that vouches for them."""

@@ -28,6 +28,7 @@ from vrbot.model.detectors import (
     GraphDetector,
     LinearNodeScore,
     ResponseDetector,
+    TraitScore,
 )
 from vrbot.model.fixed import Hidden, MentionTracker, Shown, SilentPolicy
 from vrbot.model.policy_network import InferenceEvidence, PolicyNetwork, PriorEvidence
@@ -35,8 +36,11 @@ from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
 from vrbot.model.response_generator import ResponseGenerator
 from vrbot.model.set_policy import SetPolicy
 from vrbot.model.spans import EntityTable, SpanReader, SpanWriter
+from vrbot.model.spreading import SpreadingActivation, num_traits
+from vrbot.model.standing import NUM_STANDINGS
 from vrbot.model.state_tracker import StateTracker
 from vrbot.model.subgraphs import SubgraphEncoder
+from vrbot.model.surroundings import Surroundings
 from vrbot.model.vrbot import VRBot
 from vrbot.model.world import World
 from vrbot.nets.encoders import BidirectionalEncoder
@@ -74,6 +78,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         context_encoder=build_context_encoder(config, world),
         policy_encoder=_policy_encoder(config, world, assembly),
         response_encoder=BidirectionalEncoder(size, hidden),
+        surroundings=_surroundings(config, world) if assembly.state else None,
         state_reader=SpanReader(size, hidden),
         keyword_reader=SpanReader(size, hidden),
         prior_tracker=build_tracker(config, (hidden, hidden)) if assembly.state else MentionTracker(),
@@ -86,8 +91,14 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         state_length=config.tracker.length,
         action_length=config.policy.length,
         dropout=network.dropout,
+        minds_standing=config.policy.standing and assembly.action and assembly.context,
         objective=objective,
     )
+
+
+def _surroundings(config: Config, world: World) -> Surroundings | None:
+    reach = config.tracker.surroundings
+    return Surroundings(world.num_words, world.num_entities, reach) if reach else None
 
 
 def _policy_encoder(config: Config, world: World, assembly: Assembly) -> nn.Module | None:
@@ -126,19 +137,31 @@ def build_tracker(config: Config, evidence_sizes: tuple[int, ...]) -> StateTrack
         generation_bias=settings.generation_bias,
         ending_bias=settings.ending_bias,
         order_bias=settings.order_bias,
+        caution=settings.caution,
     )
 
 
 def _subgraph_encoder(config: Config, world: World) -> SubgraphEncoder:
     settings = config.policy
     retriever = SubgraphRetriever(world.graph, settings.hops, settings.subgraph_limit, cache_size=20_000)
-    encoder = SubgraphEncoder(retriever, world.num_entities, settings.graph_size, config.network.hidden_size)
+    spreading = SpreadingActivation(world.graph) if settings.graph_score == "spreading" else None
+    encoder = SubgraphEncoder(retriever, world.num_entities, settings.graph_size, config.network.hidden_size, spreading)
     return at_policy_rate(config, encoder)
 
 
 def keyword_order(config: Config, world: World) -> Tensor:
     """In which order the keywords of a response or a label are named [E]: frequent first, or as mentioned."""
     return world.preference if config.policy.order == "frequency" else torch.zeros(world.num_entities)
+
+
+def _graph_detector(config: Config, world: World) -> GraphDetector:
+    hidden, dropout = config.network.hidden_size, config.network.dropout
+    if config.policy.graph_score == "linear":
+        return GraphDetector(LinearNodeScore(2 * hidden, hidden))
+    score = BilinearNodeScore(2 * hidden, hidden, dropout)
+    if config.policy.graph_score == "bilinear":
+        return GraphDetector(score)
+    return GraphDetector(score, TraitScore(2 * hidden, num_traits(world.graph), dropout))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +174,9 @@ def _policy_builder(config: Config, world: World, assembly: Assembly, categories
     size, hidden, dropout = config.network.embedding_size, config.network.hidden_size, config.network.dropout
     free = config.policy.posterior == "free"
 
-    def context_detector() -> nn.Module:
-        return ContextDetector(size, hidden, world.num_entities, dropout)
+    def context_detector(*, prior: bool) -> nn.Module:
+        standing = TraitScore(hidden, NUM_STANDINGS, dropout) if prior and config.policy.standing else None
+        return ContextDetector(size, hidden, world.num_entities, dropout, standing)
 
     def network(detectors: list[nn.Module], vectors: nn.Module, parts: int, seen: int, ending_bias: float) -> nn.Module:
         writer = SpanWriter(size, hidden, (*(hidden for _ in range(parts)), CATEGORY_SIZE))
@@ -162,17 +186,16 @@ def _policy_builder(config: Config, world: World, assembly: Assembly, categories
 
     def set_policy(detectors: list[nn.Module], vectors: nn.Module, seen: int) -> nn.Module:
         classifier = ActionClassifier(tuple(hidden for _ in range(seen)), len(CATEGORIES), dropout)
-        policy = SetPolicy(classifier, detectors, vectors, categories, 2 * hidden, hidden, world.log_odds)
+        order = keyword_order(config, world)
+        policy = SetPolicy(classifier, detectors, vectors, categories, 2 * hidden, hidden, world.log_odds, order)
         return at_policy_rate(config, policy)
 
     def prior() -> nn.Module:
         if not assembly.action:
             return SilentPolicy(len(CATEGORIES))
-        detectors = [context_detector()] if assembly.context else []
+        detectors = [context_detector(prior=True)] if assembly.context else []
         if assembly.graph:
-            linear = config.policy.graph_score == "linear"
-            score = LinearNodeScore(2 * hidden, hidden) if linear else BilinearNodeScore(2 * hidden, hidden, dropout)
-            detectors.append(GraphDetector(score))
+            detectors.append(_graph_detector(config, world))
         vectors = PriorEvidence(hidden, with_graph=assembly.graph)
         seen = 2 + assembly.graph
         if config.policy.form == "set":
@@ -182,7 +205,9 @@ def _policy_builder(config: Config, world: World, assembly: Assembly, categories
     def inference() -> nn.Module:
         if not assembly.action:
             return SilentPolicy(len(CATEGORIES))
-        detectors = ([context_detector()] if free else []) + [ResponseDetector(hidden, keyword_order(config, world))]
+        detectors = ([context_detector(prior=False)] if free else []) + [
+            ResponseDetector(hidden, keyword_order(config, world))
+        ]
         bias = 0.0 if free else -math.inf
         return network(detectors, InferenceEvidence(), parts=3, seen=3, ending_bias=bias)
 

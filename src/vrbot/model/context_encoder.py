@@ -20,6 +20,17 @@ Context = Encoded
 """`tokens` is H_t, `summary` is h^c_t."""
 
 
+@dataclass(frozen=True, eq=False)
+class PolicyReading:
+    """The context as the policy networks read it, and who has named what so far [N, E, 4], if they look at that."""
+
+    context: Context
+    named: Tensor | None = None
+
+    def select(self, rows: Tensor) -> PolicyReading:
+        return PolicyReading(self.context.select(rows), None if self.named is None else self.named[rows])
+
+
 class ContextEncoder(Protocol):
     """Reads all turns of a batch; a turn's result depends on that turn and earlier ones only."""
 

@@ -5,7 +5,7 @@ Letters: N rows (turns), B sessions, C categories.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -80,3 +80,12 @@ class Objective(Protocol):
     """What a model's `loss` computes; chosen when the model is assembled."""
 
     def __call__(self, model: Any, batch: SessionBatch, moment: Moment) -> BatchLoss: ...
+
+
+@runtime_checkable
+class StudiesLabels(Protocol):
+    """An objective that looks at all turns and their labels before training begins or goes on."""
+
+    def study(self, model: Any, batches: Callable[[], Iterable[SessionBatch]]) -> None:
+        """`batches` may be asked for more than once."""
+        ...

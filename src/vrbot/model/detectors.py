@@ -1,7 +1,7 @@
 """The reasoning detectors: each says how much mass an entity should have as the next action keyword.
 
 A detector gives logits for all entities, or scores for slots to copy from; the policy network puts them all under
-one normaliser (paper, Eqs. 10, 11 and 14). Letters: N rows, Q positions, E entities, J slots, H hidden size.
+one normaliser (paper, Eqs. 10, 11 and 14). Letters: N rows, Q positions, E entities, J slots, X nodes, H hidden size.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ class PolicyEvidence:
     subgraphs: EncodedSubgraphs | None = None
     response: Encoded | None = None
     response_mentions: Mentions | None = None
+    standing: Tensor | None = None  # [N, E, 5], see `model.standing`
+
+    def of_prior(self, rows: Tensor, subgraphs: EncodedSubgraphs | None) -> PolicyEvidence:
+        """What the prior policy has in these rows, with these subgraphs."""
+        standing = None if self.standing is None else self.standing[rows]
+        state = self.state.select(rows)
+        return PolicyEvidence(self.context.select(rows), state, self.table, subgraphs, standing=standing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +59,21 @@ class Detector(Protocol):
 
 
 class ContextDetector(nn.Module):
-    """Reasons from the conversation and the state: MLP([h^S; h^c; b]) over all entities (Eqs. 10 and 14)."""
+    """Reasons from the conversation and the state: MLP([h^S; h^c; b]) over all entities (Eqs. 10 and 14).
 
-    def __init__(self, embedding_size: int, hidden_size: int, num_entities: int, dropout: float) -> None:
+    What `standing_score` makes of how each entity stands in the conversation is added.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        hidden_size: int,
+        num_entities: int,
+        dropout: float,
+        standing_score: TraitScore | None = None,
+    ) -> None:
         super().__init__()
+        self.standing_score = standing_score
         self.from_evidence = nn.Linear(2 * hidden_size, hidden_size)
         self.from_decoder = nn.Linear(hidden_size, hidden_size, bias=False)
         self.dropout = nn.Dropout(dropout)
@@ -66,24 +84,30 @@ class ContextDetector(nn.Module):
         fixed = self.from_evidence(torch.cat((evidence.state.summary, evidence.context.summary), dim=-1))
         hidden = torch.tanh(fixed.unsqueeze(1) + self.from_decoder(states))
         generation = self.project(self.dropout(hidden)) @ evidence.table[:-1].T + self.bias
+        if self.standing_score is not None and evidence.standing is not None:
+            generation = generation + self.standing_score(hidden, evidence.standing)
         return Detection(generation=rule_out(generation, ~written.used[..., :-1]))
 
 
 class GraphDetector(nn.Module):
     """Reasons over the graph: every node of the subgraph can be copied (Eq. 11).
 
-    `score` maps (h^c with b [N, Q, 2H], node vectors [N, X, H]) to [N, Q, X].
+    `score` maps (h^c with b [N, Q, 2H], node vectors [N, X, H]) to [N, Q, X]; what `trait_score` makes of the nodes'
+    traits is added.
     """
 
-    def __init__(self, score: nn.Module) -> None:
+    def __init__(self, score: nn.Module, trait_score: TraitScore | None = None) -> None:
         super().__init__()
-        self.score = score
+        self.score, self.trait_score = score, trait_score
 
     def forward(self, states: Tensor, written: Written, evidence: PolicyEvidence) -> Detection:
         graphs = evidence.subgraphs
         assert graphs is not None, "a graph detector needs subgraphs"
         summary = evidence.context.summary.unsqueeze(1).expand(-1, states.shape[1], -1)
-        scores = self.score(torch.cat((summary, states), dim=-1), graphs.nodes)
+        query = torch.cat((summary, states), dim=-1)
+        scores = self.score(query, graphs.nodes)
+        if self.trait_score is not None and graphs.traits is not None:
+            scores = scores + self.trait_score(query, graphs.traits)
         index = graphs.entities.unsqueeze(1).expand(-1, states.shape[1], -1)
         allowed = ~written.used.gather(-1, index) & graphs.mask.unsqueeze(1)
         return Detection(copies=Copies(rule_out(scores, allowed), graphs.entities))
@@ -114,6 +138,20 @@ class BilinearNodeScore(nn.Module):
         products = torch.bmm(self.project(self.dropout(query)), nodes.transpose(1, 2)) / nodes.shape[-1] ** 0.5
         scores: Tensor = self.linear(query, nodes) + products
         return scores
+
+
+class TraitScore(nn.Module):
+    """What traits of nodes or entities [N, X, K] are worth, as each query [N, Q, H] has it: [N, Q, X], at first 0."""
+
+    def __init__(self, query_size: int, num_traits: int, dropout: float) -> None:
+        super().__init__()
+        self.worth = nn.Linear(query_size, num_traits)
+        self.dropout = nn.Dropout(dropout)
+        nn.init.zeros_(self.worth.weight)
+        nn.init.zeros_(self.worth.bias)
+
+    def forward(self, query: Tensor, traits: Tensor) -> Tensor:
+        return torch.bmm(self.worth(self.dropout(query)), traits.transpose(1, 2))
 
 
 class ResponseDetector(nn.Module):

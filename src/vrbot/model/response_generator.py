@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vrbot.errors import ConfigError
-from vrbot.model.context_encoder import Context
+from vrbot.model.context_encoder import Context, PolicyReading
 from vrbot.model.policy_network import Action
 from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
 from vrbot.model.reply_sources import ReplySources, blocks_of
@@ -39,7 +39,7 @@ SLIGHT = 1e-6
 class Conditions:
     """What a reply is written from: W = (R_{t-1}, U_t, S_t, A^k_t) and their vectors.
 
-    `by_policy` is the context as the policy read it where it reads for itself: for whoever asks why it chose so.
+    `by_policy` is what the policy read, for whoever asks why it chose so.
     """
 
     context_words: Tensor  # [N, T]
@@ -48,7 +48,7 @@ class Conditions:
     state_read: Encoded
     action: Action
     keywords_read: Encoded
-    by_policy: Context | None = None
+    by_policy: PolicyReading | None = None
 
     def followed_by(self, other: Conditions) -> Conditions:
         """The rows of both."""

@@ -24,7 +24,13 @@ LEAST = 1e-7
 
 
 class SetPolicy(nn.Module):
-    """Classifies the category, then judges every entity; the detectors' logits add up."""
+    """Classifies the category, then judges every entity; the detectors' logits add up.
+
+    The keywords chosen stand in the `order` [E] (highest first, equals likeliest first) in which the generator has met
+    those of responses: a set has none of its own.
+    """
+
+    order: Tensor
 
     def __init__(
         self,
@@ -35,6 +41,7 @@ class SetPolicy(nn.Module):
         evidence_size: int,
         hidden_size: int,
         log_odds: Tensor,
+        order: Tensor,
     ) -> None:
         """`log_odds` [E]: how often each entity is named at all, where the judgement starts from."""
         super().__init__()
@@ -42,6 +49,7 @@ class SetPolicy(nn.Module):
         self.detectors = nn.ModuleList(detectors)
         self.begin = nn.Linear(evidence_size + categories.embedding_dim, hidden_size)
         self.log_odds = nn.Parameter(log_odds.clone())
+        self.register_buffer("order", order, persistent=False)
 
     def classify(self, evidence: PolicyEvidence) -> Tensor:
         """Log probabilities of the category [N, C]."""
@@ -61,13 +69,13 @@ class SetPolicy(nn.Module):
         choose_keyword: Choose,
         clamp: ActionClamp | None = None,
     ) -> WrittenAction:
-        """An action; the likeliest `length` of the entities chosen are named, likeliest first."""
+        """An action; the likeliest `length` of the entities chosen are named."""
         log_probs = self.classify(evidence)
         category = choose_category(log_probs)
         if clamp is not None:
             category = torch.where(clamp.category_rows.unsqueeze(-1), clamp.category, category)
         logits = self._logits(evidence, category.unsqueeze(1)).squeeze(1)
-        span = _likeliest(logits, choose_keyword, length)
+        span = self._likeliest(logits, choose_keyword, length)
         if clamp is not None:
             span = span.where(clamp.keywords.span, clamp.keywords.rows)
         return WrittenAction(ActionScores(log_probs, SetScores(logits)), Action(category, span))
@@ -82,7 +90,7 @@ class SetPolicy(nn.Module):
         every = torch.eye(log_probs.shape[1], device=log_probs.device).expand(len(log_probs), -1, -1)
         named = self._logits(evidence, every).sigmoid()  # [N, C, E]
         logits = torch.bmm(log_probs.exp().unsqueeze(1), named).squeeze(1).clamp(LEAST, 1 - LEAST).logit()
-        action = Action(one_hot_choice(log_probs), _likeliest(logits, choose_keyword, length))
+        action = Action(one_hot_choice(log_probs), self._likeliest(logits, choose_keyword, length))
         return WrittenAction(ActionScores(log_probs, SetScores(logits)), action)
 
     def _logits(self, evidence: PolicyEvidence, categories: Tensor) -> Tensor:
@@ -105,17 +113,18 @@ class SetPolicy(nn.Module):
                 offered = offered.scatter_add(2, index, (~absent).to(offered.dtype))
         return torch.where(offered > 0, logits, IMPOSSIBLE)  # what no detector can reach is not named
 
-
-def _likeliest(logits: Tensor, choose: Choose, length: int) -> Span:
-    """The span of the chosen entities, at most `length`; a choice is between named and not named (the last symbol)."""
-    pair = torch.stack((logits, -logits), dim=-1)
-    chosen = choose(nn.functional.logsigmoid(pair))[..., 0]  # [N, E]
-    rank = torch.where(chosen.detach() > 0.5, logits.detach(), -torch.inf)
-    count = min(length, logits.shape[1])
-    best, ids = rank.topk(count, dim=1)
-    there = (best > -torch.inf).to(logits.dtype) * chosen.gather(1, ids)  # [N, L]
-    weights = logits.new_zeros(len(logits), length, logits.shape[1] + 1)
-    slots = torch.zeros_like(weights[:, :count]).scatter(2, ids.unsqueeze(2), there.unsqueeze(2))
-    slots = slots + nn.functional.pad((1.0 - there).unsqueeze(2), (logits.shape[1], 0))
-    weights[:, :, -1] = 1.0
-    return Span(torch.cat((slots, weights[:, count:]), dim=1))
+    def _likeliest(self, logits: Tensor, choose: Choose, length: int) -> Span:
+        """The span of the chosen entities, at most `length`; a choice is between named and not named (last symbol)."""
+        pair = torch.stack((logits, -logits), dim=-1)
+        chosen = choose(nn.functional.logsigmoid(pair))[..., 0]  # [N, E]
+        rank = torch.where(chosen.detach() > 0.5, logits.detach(), -torch.inf)
+        count = min(length, logits.shape[1])
+        best, ids = rank.topk(count, dim=1)
+        place = torch.where(best > -torch.inf, self.order[ids], -torch.inf).argsort(dim=1, descending=True, stable=True)
+        best, ids = best.gather(1, place), ids.gather(1, place)
+        there = (best > -torch.inf).to(logits.dtype) * chosen.gather(1, ids)  # [N, L]
+        weights = logits.new_zeros(len(logits), length, logits.shape[1] + 1)
+        slots = torch.zeros_like(weights[:, :count]).scatter(2, ids.unsqueeze(2), there.unsqueeze(2))
+        slots = slots + nn.functional.pad((1.0 - there).unsqueeze(2), (logits.shape[1], 0))
+        weights[:, :, -1] = 1.0
+        return Span(torch.cat((slots, weights[:, count:]), dim=1))

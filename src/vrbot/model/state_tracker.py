@@ -19,7 +19,8 @@ class StateTracker(nn.Module):
     """Writes the state span: generates entities, or copies them from the context and the previous state.
 
     `generation_bias` is added to every generated entity's logit, `ending_bias` to NONE while something is left to
-    copy, and `order_bias` is taken from a mention for each uncopied one before it. All zero is the paper's form.
+    copy, and `order_bias` is taken from a mention for each uncopied one before it; in use `caution` is taken from every
+    generated entity's logit besides. All zero is the paper's form.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class StateTracker(nn.Module):
         generation_bias: float = 0.0,
         ending_bias: float = 0.0,
         order_bias: float = 0.0,
+        caution: float = 0.0,
     ) -> None:
         super().__init__()
         self.writer = SpanWriter(embedding_size, hidden_size, evidence_sizes)
@@ -38,7 +40,12 @@ class StateTracker(nn.Module):
             nn.Linear(hidden_size, hidden_size), nn.Tanh(), nn.Linear(hidden_size, embedding_size)
         )
         self.copy_query = nn.Linear(hidden_size, hidden_size, bias=False)
-        self.generation_bias, self.ending_bias, self.order_bias = generation_bias, ending_bias, order_bias
+        self.ending_bias, self.order_bias = ending_bias, order_bias
+        self._generation_bias, self._caution = generation_bias, caution
+
+    @property
+    def generation_bias(self) -> float:
+        return self._generation_bias - (0.0 if self.training else self._caution)
 
     def score_along(self, evidence: tuple[Tensor, ...], span: Span, mentions: Mentions, table: Tensor) -> Tensor:
         """Log probabilities [N, L, E+1] of every position, given the span's own beginning."""

@@ -6,7 +6,7 @@ Letters: N rows (turns), L span positions, E entities, C categories, H hidden si
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,12 +14,14 @@ from torch import Tensor, nn
 
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTargets
-from vrbot.model.context_encoder import Context, Mentions, mentions_in
+from vrbot.model.context_encoder import Context, Mentions, PolicyReading, mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Objective, Perception
 from vrbot.model.detectors import PolicyEvidence
 from vrbot.model.policy_network import Action, WrittenAction
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.spans import EntityTable, Span, SpanReader, one_hot_choice, span_of
+from vrbot.model.standing import named_so_far, standings
+from vrbot.model.surroundings import Surroundings
 from vrbot.nets.encoders import BidirectionalEncoder, Encoded
 from vrbot.probability.category import relaxed_sample
 
@@ -32,7 +34,7 @@ class Heard:
     context: Context
     mentions: Mentions
     table: Tensor  # [E+1, D]
-    by_policy: Context | None = None  # as the policy networks read it, if they read for themselves
+    by_policy: PolicyReading | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,8 @@ class VRBot(nn.Module):
     """Patient state, physician action, reply; see `model.build` for its assemblies.
 
     `words` gives the vectors of the words heard, [N, T] -> [N, T, D]. With a `policy_encoder` the policy networks read
-    the context for themselves, and the reply, which costs many times what its keywords cost, does not decide how.
+    the context for themselves, and the reply, which costs many times what its keywords cost, does not decide how. With
+    `minds_standing` they are told how every entity stands in the conversation.
     `none_offset` is added to log p(NONE) when the prior policy decides; it is calibrated on validation data.
     """
 
@@ -62,6 +65,7 @@ class VRBot(nn.Module):
         context_encoder: nn.Module,
         policy_encoder: nn.Module | None,
         response_encoder: BidirectionalEncoder,
+        surroundings: Surroundings | None,
         state_reader: SpanReader,
         keyword_reader: SpanReader,
         prior_tracker: nn.Module,
@@ -74,12 +78,13 @@ class VRBot(nn.Module):
         state_length: int,
         action_length: int,
         dropout: float,
+        minds_standing: bool,
         objective: Objective,
     ) -> None:
         super().__init__()
         self.words, self.table, self.categories = words, table, categories
         self.context_encoder, self.policy_encoder = context_encoder, policy_encoder
-        self.response_encoder = response_encoder
+        self.response_encoder, self.surroundings = response_encoder, surroundings
         self.state_reader, self.keyword_reader = state_reader, keyword_reader
         self.prior_tracker, self.inference_tracker = prior_tracker, inference_tracker
         self.subgraph_encoder = subgraph_encoder
@@ -87,6 +92,7 @@ class VRBot(nn.Module):
         self.show_state, self.generator = show_state, generator
         self.state_length, self.action_length = state_length, action_length
         self.dropout = nn.Dropout(dropout)
+        self.minds_standing = minds_standing
         self.objective = objective
         self.register_buffer("none_offset", torch.zeros(()))
 
@@ -97,8 +103,11 @@ class VRBot(nn.Module):
         embedded = self.dropout(self.words(inputs.context))
         context = self.context_encoder(embedded, inputs, layout)
         mentions = mentions_in(context, inputs.mention_entities, inputs.mention_positions)
-        by_policy = None if self.policy_encoder is None else self.policy_encoder(embedded, inputs, layout)
-        return Heard(inputs.context, context, mentions, self.table(), by_policy)
+        if self.surroundings is not None:
+            mentions = replace(mentions, mask=self.surroundings(inputs)[:, : mentions.mask.shape[1]])
+        read = context if self.policy_encoder is None else self.policy_encoder(embedded, inputs, layout)
+        named = named_so_far(inputs, layout, self.table.num_entities) if self.minds_standing else None
+        return Heard(inputs.context, context, mentions, self.table(), PolicyReading(read, named))
 
     def hear_response(self, targets: TurnTargets) -> HeardResponse:
         """h^R_t and the entities mentioned in the response: for the inference networks only."""
@@ -120,12 +129,18 @@ class VRBot(nn.Module):
 
     def policy_evidence(self, heard: Heard, state: Span, response: HeardResponse | None = None) -> PolicyEvidence:
         """What the policy networks reason from: with a response for the inference policy, with the graph otherwise."""
+        assert heard.by_policy is not None, "what a VRBot hears its policy has read"
+        if response is None:
+            return self.prior_evidence(heard.by_policy, state, heard.table)
         read: Encoded = self.state_reader(state, heard.table)
-        context = heard.context if heard.by_policy is None else heard.by_policy
-        if response is not None:
-            return PolicyEvidence(context, read, heard.table, None, response.encoded, response.mentions)
-        graphs = None if self.subgraph_encoder is None else self.subgraph_encoder(state)
-        return PolicyEvidence(context, read, heard.table, graphs)
+        return PolicyEvidence(heard.by_policy.context, read, heard.table, None, response.encoded, response.mentions)
+
+    def prior_evidence(self, reading: PolicyReading, state: Span, table: Tensor) -> PolicyEvidence:
+        """What the prior policy reasons from."""
+        read: Encoded = self.state_reader(state, table)
+        standing = None if reading.named is None else standings(reading.named, state)
+        graphs = None if self.subgraph_encoder is None else self.subgraph_encoder(state, standing)
+        return PolicyEvidence(reading.context, read, table, graphs, standing=standing)
 
     def conditions(self, heard: Heard, state: Span, action: Action) -> Conditions:
         """What the reply is written from."""

@@ -7,7 +7,7 @@ Letters: N rows (turns), B sessions, L span positions, E entities.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import reduce
 
 import torch
@@ -25,8 +25,10 @@ from vrbot.model.vrbot import Heard, HeardResponse, VRBot
 from vrbot.nets.recomputing import computed_again
 from vrbot.objective.bounds import action_bound, joint_bound, state_bound
 from vrbot.objective.labels import LABEL_KINDS, KnownLatents, known_latents
+from vrbot.objective.mention_reader import teach_surroundings
 from vrbot.objective.passes import ActionPass, StatePass
 from vrbot.objective.response_form import ResponseForm
+from vrbot.objective.response_reader import ResponseReader, TellsCategories
 from vrbot.probability.annealing import Exponential, free_bits
 from vrbot.probability.category import chosen_log_prob, divergence, relaxed_sample
 from vrbot.probability.span import SpanDistribution
@@ -43,9 +45,21 @@ class VariationalObjective:
         form: ResponseForm | None = None,
     ) -> None:
         """`preference` [E] is the order in which the keywords of a label are named; `labels` are the kinds to use;
-        `form` tells the category of an unlabelled turn where the settings ask for it."""
+        `form` tells the category of an unlabelled turn where the settings ask for it, until `study` finds better."""
         self.settings, self.preference, self.labels, self.form = settings, preference, labels, form
+        self.teller: TellsCategories | None = form
         self.temperature = Exponential(settings.temperature_start, settings.temperature_end, settings.temperature_steps)
+
+    def study(self, model: VRBot, batches: Callable[[], Iterable[SessionBatch]]) -> None:
+        """Learns from labelled turns, before training, how to read: the category of a response, and what the words
+        around a mention say of it."""
+        if not self.settings.labels_teach_reading:
+            return
+        if self.form is not None and "category" in self.labels:
+            targets = (batch.targets for batch in batches())
+            self.teller = ResponseReader.taught_by(targets, self.form, len(self.form.asking_words)) or self.form
+        if model.surroundings is not None and "state" in self.labels:
+            teach_surroundings(model.surroundings, batches())
 
     def __call__(self, model: VRBot, batch: SessionBatch, moment: Moment) -> BatchLoss:
         heard = model.hear(batch.inputs, batch.layout)
@@ -63,8 +77,8 @@ class VariationalObjective:
         known = known_latents(
             targets, model.state_length, model.action_length, preference, model.categories.num_embeddings
         )
-        if settings.categories_by_form and self.form is not None and not settings.labelled_turns_only:
-            known = known.with_categories(self.form.categories(targets))
+        if settings.categories_by_form and self.teller is not None and not settings.labelled_turns_only:
+            known = known.with_categories(self.teller.categories(targets))
         if moment.step < settings.pseudo_label_steps:
             known = known.with_pseudo_keywords(targets.response_mentions, preference)
         return known.only(self.labels)
@@ -251,7 +265,7 @@ class VariationalObjective:
         if "kl_keywords" in terms:
             kl_action = terms["kl_category"].masked_fill(known.category_known, 0.0)
             kl_keywords = terms["kl_keywords"].masked_fill(known.keywords_known, 0.0)
-            kl_action = kl_action + settings.keyword_weight * kl_keywords
+            kl_action = settings.policy_weight * (kl_action + kl_keywords)
         if settings.bound == "joint":
             bound = joint_bound(terms["reconstruction"], kl_state, kl_action)
         else:
@@ -275,8 +289,8 @@ def _label_terms(
     states_known = SpanScores(states.posterior).log_prob(known.state) + SpanScores(states.prior).log_prob(known.state)
     labels = settings.state_label_weight * states_known * known.state_known
     if actions is not None:
-        for scores, weight in ((actions.posterior, 1.0), (actions.prior, settings.keyword_weight)):
+        for scores, weight in ((actions.posterior, 1.0), (actions.prior, settings.policy_weight)):
             labels = labels + weight * scores.keywords.log_prob(known.keywords) * known.keywords_known
             chosen = chosen_log_prob(scores.category, known.category.argmax(dim=-1))
-            labels = labels + chosen * known.category_known
+            labels = labels + weight * chosen * known.category_known
     return {"labels": labels}

@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 
 from vrbot.config import TrainingSettings
-from vrbot.dialogue.batching import Limits, bucketed_batches, collate, sequential_batches
+from vrbot.dialogue.batching import Limits, SessionBatch, bucketed_batches, collate, sequential_batches
 from vrbot.dialogue.splits import Split
 from vrbot.dialogue.supervision import LabelMasks
 from vrbot.errors import UsageError, VRBotError
-from vrbot.model.contract import Moment
+from vrbot.model.contract import Moment, StudiesLabels
 from vrbot.training.checkpoints import RunFolder
 from vrbot.training.distributed import Workers
 from vrbot.training.gradients import clear_gradient, clip_gradient, cut_into_shards
@@ -96,10 +96,17 @@ class Trainer:
         self.folder, self.observers = folder, observers if self.workers.is_first else ()
         self.workers.own_shards(settings.shards)  # refuses a number that cannot be dealt out
         model.to(self.workers.device)
+        if isinstance(objective := getattr(model, "objective", None), StudiesLabels):
+            objective.study(model, self._all_turns)
         self.optimiser = Optimiser(trainable(model), settings, rate_factors(model))
         self.average = WeightAverage(self.optimiser.parameters, settings.average_decay)
         self.progress = first_progress(settings)
         self._batches: tuple[int, list[NDArray[np.int64]]] = (-1, [])
+
+    def _all_turns(self) -> Iterator[SessionBatch]:
+        """The training turns with what may be known of them, in a fixed order."""
+        for sessions in sequential_batches(self.data.train, self.settings.batch_size, self.settings.max_rows):
+            yield collate(self.data.train, sessions, self.data.train_masks, self.data.limits)
 
     def resume(self) -> None:
         """Goes back to the state in the folder."""
