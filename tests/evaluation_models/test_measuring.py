@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.model.tiny import MODELS, sessions, tiny_config, tiny_model, tiny_vrbot
 from vrbot.config import DecodingSettings
 from vrbot.dialogue.corpus import Corpus
-from vrbot.evaluation.measuring import Answer, Measured, measure_model, placed_batches, score_answers
+from vrbot.evaluation.measuring import Answer, Measured, ReplyTrials, measure_model, placed_batches, score_answers
 from vrbot.evaluation.recorded import corpus_vectors, read_texts, recorded_turns
 from vrbot.evaluation.scorecard import Resources, scorecard
-from vrbot.evaluation.turns import Latents
+from vrbot.evaluation.turns import Latents, ScoredTurn
 from vrbot.evaluation.validation import WORD_REWARDS, build_validation, choose_decoding, climb, merit_of, spread_sample
 
 ANSWERED = [
@@ -163,24 +163,34 @@ def test_what_a_word_is_worth_is_what_serves_the_validation_replies_best_unless_
     model = tiny_model("seq2seq", config, corpus)
     asked: list[float | None] = []
 
-    def write(
-        _: object, __: Corpus, split_name: str, ___: object, decoding: DecodingSettings, ____: object
-    ) -> Measured:
-        assert (split_name, decoding.beam) == ("valid", config.decoding.beam)
+    def write(_: ReplyTrials, decoding: DecodingSettings) -> list[ScoredTurn]:
+        assert decoding.beam == config.decoding.beam
         asked.append(decoding.word_reward)
         recorded = recorded_turns(corpus, "valid")
         assert decoding.word_reward is not None
         off = min(abs(decoding.word_reward - best), 0.9 + abs(decoding.word_reward - 2.25))
         wrong = round(8 * off)  # the further off, the more of what is written
         answers = {turn.place: Answer(turn.reference + "，乏力" * wrong) for turn in recorded}
-        return Measured(score_answers(recorded, answers, corpus.encoder), 0.0)
+        return score_answers(recorded, answers, corpus.encoder)
 
-    monkeypatch.setattr("vrbot.evaluation.validation.measure_model", write)
+    monkeypatch.setattr(ReplyTrials, "write", write)
     assert isinstance(model, torch.nn.Module)
     assert choose_decoding(model, corpus, config) == {"word_reward": best}
     assert set(asked) <= set(WORD_REWARDS)
     assert len(asked) == len(set(asked))  # nothing is written twice
     assert choose_decoding(model, corpus, config.with_settings({"decoding.word_reward": 1.0})) == {}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_replies_that_are_only_tried_are_those_that_are_measured(name: str, corpus: Corpus) -> None:
+    config = tiny_config()
+    model = tiny_model(name, config, corpus)
+    trials = ReplyTrials(model, corpus, "test", config, [3, 0])
+    for reward in (0.0, 2.0):
+        decoding = DecodingSettings(beam=3, max_length=12, word_reward=reward)
+        whole = measure_model(model, corpus, "test", config, decoding, [3, 0]).turns
+        told = [(turn.session_id, turn.turn, turn.reply, turn.reply_entities) for turn in trials.write(decoding)]
+        assert told == [(turn.session_id, turn.turn, turn.reply, turn.reply_entities) for turn in whole]
 
 
 def test_of_two_models_the_one_with_better_keywords_has_more_merit_and_where_they_are_level_the_fluent_one() -> None:

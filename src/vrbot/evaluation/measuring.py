@@ -84,6 +84,27 @@ def measure_model(
     return Measured(score_answers(recorded, answers, corpus.encoder), seconds)
 
 
+class ReplyTrials:
+    """What a model perceives in some dialogues, once, so that replies to them can be tried in several ways."""
+
+    def __init__(self, model: Any, corpus: Corpus, split_name: str, config: Config, sessions: Sequence[int]) -> None:
+        model.eval()
+        self._model, self._encoder = model, corpus.encoder
+        self._perceived = [
+            (placed.places, as_model(model).perceive(placed.batch.inputs, placed.batch.layout))
+            for placed in placed_batches(corpus.split(split_name), config, sessions)
+        ]
+        self._recorded = recorded_turns(corpus, split_name, sessions)
+
+    def write(self, decoding: DecodingSettings) -> list[ScoredTurn]:
+        """The turns with replies searched for in this way, and nothing else of the model."""
+        answers = dict[int, Answer]()
+        for places, perception in self._perceived:
+            texts = reply_texts(self._model, perception, self._encoder, decoding)
+            answers |= dict(zip(places, map(Answer, texts), strict=True))
+        return score_answers(self._recorded, answers, self._encoder)
+
+
 def placed_batches(split: Split, config: Config, sessions: Sequence[int] | None = None) -> Iterator[PlacedBatch]:
     """The dialogues in batches of bounded size, whole references included."""
     wanted = None if sessions is None else np.asarray(sorted(sessions), dtype=np.int64)

@@ -13,7 +13,7 @@ from vrbot.agent.calibration import calibrate
 from vrbot.agent.replies import limits_of
 from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
-from vrbot.evaluation.measuring import has_action, measure_model
+from vrbot.evaluation.measuring import ReplyTrials, has_action, measure_model
 from vrbot.evaluation.scorecard import Options, Resources, measure
 
 Validate = Callable[[torch.nn.Module], Mapping[str, float | None]]
@@ -83,12 +83,12 @@ def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> d
     if config.decoding.word_reward is not None:
         return {}
     chosen = spread_sample(corpus.split("valid").num_sessions, DIALOGUES_TO_CHOOSE_BY)
+    trials = ReplyTrials(model, corpus, "valid", config, chosen)
 
     @cache
     def merit(reward: float) -> float:
         decoding = config.decoding.model_copy(update={"word_reward": reward})
-        turns = measure_model(model, corpus, "valid", config, decoding, chosen).turns
-        scores = measure(turns, Options(), Resources())
+        scores = measure(trials.write(decoding), Options(), Resources())
         return (scores["micro_f1"].value or 0.0) * (scores["bleu_2"].value or 0.0)
 
     return {"word_reward": climb(WORD_REWARDS, max(FIRST_REWARDS, key=merit), merit)}
