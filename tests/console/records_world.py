@@ -22,6 +22,7 @@ from vrbot.serving.actors import OPERATOR
 from vrbot.serving.api.settings import AppSettings
 from vrbot.serving.api.signin import COOKIE
 from vrbot.serving.proposals import Proposal
+from vrbot.serving.responder import KnownStates
 from vrbot.serving.rules_desk import RulesDesk
 from vrbot.serving.safety_desk import Conversation
 from vrbot.serving.service import Desk
@@ -83,7 +84,7 @@ class Labeller:
     def what_if(self, conversation: Conversation, change: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.respond(conversation)
 
-    def propose_labels(self, turns: Conversation) -> list[Mapping[str, Proposal]]:
+    def propose_labels(self, turns: Conversation, states: KnownStates = ()) -> list[Mapping[str, Proposal]]:
         """Other labels than those behind the draft: these have read the answer."""
 
         def of(value: Any, sure: float) -> Proposal:

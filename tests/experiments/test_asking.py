@@ -140,7 +140,7 @@ def test_labels_are_counted_as_they_are_made_and_as_they_are_changed(
     total = sum(len(each.state or ()) + len(each.keywords or ()) + 1 for each in gold.values())
 
     def changed(proposals: dict[int, Latents]) -> int:
-        monkeypatch.setattr("vrbot.experiments.asking.inferred_latents", lambda *_: iter(proposals.items()))
+        monkeypatch.setattr("vrbot.experiments.asking.inferred_latents", lambda *_, **__: iter(proposals.items()))
         found = labels_of(labeller, split, sessions)
         assert (found.dialogues, found.turns, found.made) == (2, len(places), made)
         return found.changed
@@ -151,6 +151,8 @@ def test_labels_are_counted_as_they_are_made_and_as_they_are_changed(
     assert changed({**gold, places[0]: wrong}) == 1
     invented = dataclasses.replace(gold[places[0]], keywords=(*(gold[places[0]].keywords or ()), 10**6))
     assert changed({**gold, places[0]: invented}) == 1
+    unaided = labels_of(None, split, sessions)
+    assert (unaided.made, unaided.changed) == (made, made)
 
 
 def test_masks_show_the_labels_of_the_sessions_given_and_no_other(clinic: Path) -> None:

@@ -80,6 +80,29 @@ def test_states_go_on_from_the_labels_that_are_there(corpus: Corpus) -> None:
     assert not torch.equal(told.state.log_probs[1], untold.state.log_probs[1])
 
 
+@pytest.mark.parametrize("form", ["small", "free", "paper"])
+def test_turn_by_turn_each_proposal_is_that_of_a_dialogue_labelled_so_far(form: str, corpus: Corpus) -> None:
+    maker, split = labeller(corpus, form), corpus.split("test")
+    everything = range(split.num_sessions)
+    names = corpus.inventory.names
+    number = np.concatenate([np.arange(count) for count in split.turns_per_session])
+    at_once = {
+        turn: found
+        for rows in maker.label(split, everything, turn_by_turn=True)
+        for turn, found in zip(rows.turns.tolist(), maker.proposals(rows.inferred, names), strict=True)
+    }
+    assert sorted(at_once) == list(range(split.num_turns))
+    for come_so_far in range(int(number.max()) + 1):
+        before = number < come_so_far
+        for rows in maker.label(split, everything, LabelMasks(before, before, before)):
+            for turn, found in zip(rows.turns.tolist(), maker.proposals(rows.inferred, names), strict=True):
+                if number[turn] == come_so_far:
+                    told = {
+                        kind: (each.value, pytest.approx(each.confidence, rel=1e-4)) for kind, each in found.items()
+                    }
+                    assert {kind: (each.value, each.confidence) for kind, each in at_once[turn].items()} == told
+
+
 def test_uncertainty_is_zero_where_everything_is_known_and_counts_no_copies(corpus: Corpus) -> None:
     maker, split = labeller(corpus), corpus.split("test")
     assert maker.uncertainty(split, every_label(split)).tolist() == [0.0] * split.num_turns

@@ -70,6 +70,16 @@ def test_the_desk_proposes_the_labels_of_the_auto_labeller(make_agent: MakeAgent
             assert (mine[kind].source, mine[kind].model) == ("auto-labeller", responder.fingerprint)
 
 
+def test_what_is_proposed_goes_on_from_the_states_people_gave(make_agent: MakeAgent, corpus: Corpus) -> None:
+    responder = ExplainedResponder(make_agent(seed=2).pretrained)
+    said = [("我头痛", "多久了"), ("三天", "有没有发烧"), ("没有", "")]
+    freely, given = responder.propose_labels(said), responder.propose_labels(said, [["乏力", "没有的"], None, None])
+    assert "state" not in given[0]
+    assert {"category", "keywords"} <= set(given[0])
+    assert "乏力" not in freely[1]["state"].value
+    assert "乏力" in given[1]["state"].value  # an untrained tracker keeps what it can copy
+
+
 def test_an_action_is_proposed_only_where_somebody_answered(make_agent: MakeAgent) -> None:
     responder = ExplainedResponder(make_agent(seed=2).pretrained)
     answered, unanswered = responder.propose_labels([("头痛", "多久了"), ("三天", "")])

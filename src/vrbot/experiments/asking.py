@@ -2,8 +2,9 @@
 
 The annotator knows the labels of the training split and gives them when asked, whole dialogues at a time; no others are
 looked at. Two ways of giving them are counted: making every label, or changing what the auto-labeller, as it is in that
-round, proposes wrongly. After each round the inference networks go on learning from all that was given, choose the next
-dialogues (the first ones without having seen any), and are measured on the test split, whose labels nobody gave them.
+round, proposes wrongly, turn by turn: what it proposes goes on from what was corrected. After each round the inference
+networks go on learning from all that was given, choose the next dialogues (the first ones without having seen any), and
+are measured on the test split, whose labels nobody gave them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Given:
     """What an annotator has done: dialogues, turns, labels made from nothing, or changed where they were proposed.
 
     A label is an entity put into a list or taken out of it, or a category. Who makes a state from nothing begins with
-    that of the turn before; who changes one, with the proposal.
+    that of the turn before; who changes one, with the proposal. Before anything has been learnt nothing is proposed.
     """
 
     dialogues: int = 0
@@ -85,7 +86,7 @@ def ask(model: VRBot, corpus: Corpus, config: Config, asking: Asking, seed: int)
     features, labelled, given = turn_features(split), list[int](), Given()
     for count in asking.dialogues:
         asked = next_dialogues(labeller, split, features, labelled, asking, seed)[: count - len(labelled)]
-        given, labelled = given + labels_of(labeller, split, asked), labelled + asked
+        given, labelled = given + labels_of(labeller if labelled else None, split, asked), labelled + asked
         learner.learn(split, labelled, asking.updates)
         yield measured(labeller, corpus.split(TEST), given)
 
@@ -110,18 +111,25 @@ def masks_of(split: Split, labelled: Sequence[int]) -> LabelMasks:
     return LabelMasks(turns, turns, turns)
 
 
-def labels_of(labeller: AutoLabeller, split: Split, sessions: Sequence[int]) -> Given:
-    """What labelling these sessions takes, before anything is learnt from them."""
-    proposed = dict(inferred_latents(labeller, split, sessions))
-    first = set(split.session_offsets[:-1].tolist())
-    made = changed = 0
-    for place, proposal in proposed.items():
+def labels_of(labeller: AutoLabeller | None, split: Split, sessions: Sequence[int]) -> Given:
+    """What labelling these sessions takes, before anything is learnt from them; without a labeller all is made."""
+    starts = split.session_offsets
+    proposed = {} if labeller is None else dict(inferred_latents(labeller, split, sessions, turn_by_turn=True))
+    turns = made = changed = 0
+    for place in (place for one in sessions for place in range(int(starts[one]), int(starts[one + 1]))):
         gold = gold_latents(split, place)
-        before = () if place in first else gold_latents(split, place - 1).state
-        made += _edits(before, gold.state) + _edits((), gold.keywords) + (gold.category is not None)
-        changed += _edits(proposal.state, gold.state) + _edits(proposal.keywords, gold.keywords)
-        changed += gold.category is not None and gold.category != proposal.category
-    return Given(len(sessions), len(proposed), made, changed)
+        before = () if place in starts else gold_latents(split, place - 1).state
+        by_hand, proposal = Latents(before, None, ()), proposed.get(place)
+        turns += 1
+        made += _changes(by_hand, gold)
+        changed += _changes(by_hand if proposal is None else proposal, gold)
+    return Given(len(sessions), turns, made, changed)
+
+
+def _changes(begun: Latents, gold: Latents) -> int:
+    """How many labels it takes to come from one to the other."""
+    category = gold.category is not None and gold.category != begun.category
+    return _edits(begun.state, gold.state) + _edits(begun.keywords, gold.keywords) + category
 
 
 def _edits(begun: Sequence[int] | None, wanted: Sequence[int] | None) -> int:
@@ -129,9 +137,13 @@ def _edits(begun: Sequence[int] | None, wanted: Sequence[int] | None) -> int:
     return 0 if wanted is None else len(set(begun or ()) ^ set(wanted))
 
 
-def inferred_latents(labeller: AutoLabeller, split: Split, sessions: Sequence[int]) -> Iterator[tuple[int, Latents]]:
-    """What the inference networks hold for the turns of some sessions, of which they are shown no label."""
-    for rows in labeller.label(split, sessions, masks_of(split, ())):
+def inferred_latents(
+    labeller: AutoLabeller, split: Split, sessions: Sequence[int], *, turn_by_turn: bool = False
+) -> Iterator[tuple[int, Latents]]:
+    """What the inference networks hold for the turns of some sessions; they are shown no label, or those of turns
+    before."""
+    shown = masks_of(split, sessions if turn_by_turn else ())
+    for rows in labeller.label(split, sessions, shown, turn_by_turn=turn_by_turn):
         inferred = rows.inferred
         parts = zip(
             rows.turns.tolist(),

@@ -26,7 +26,7 @@ from vrbot.explain.proposals import Kind, Proposal, ProposedSession, TurnProposa
 from vrbot.model.fixed import MentionTracker, SilentPolicy
 from vrbot.model.keyword_scores import SpanScores
 from vrbot.model.policy_network import PolicyNetwork, WrittenAction
-from vrbot.model.spans import Span, WrittenSpan, one_hot_choice
+from vrbot.model.spans import Clamp, Span, WrittenSpan, one_hot_choice
 from vrbot.model.vrbot import Heard, HeardResponse, VRBot
 from vrbot.objective.labels import KnownLatents, known_latents
 
@@ -109,8 +109,16 @@ class AutoLabeller:
                 short[rows.turns] = torch.stack(counted).sum(dim=0).double().numpy()
         return short
 
-    def label(self, split: Split, sessions: Sequence[int], masks: LabelMasks | None = None) -> Iterator[LabelledRows]:
-        """What the networks hold for these sessions; `masks` say which labels may be looked at (None: all)."""
+    def label(
+        self,
+        split: Split,
+        sessions: Sequence[int],
+        masks: LabelMasks | None = None,
+        *,
+        turn_by_turn: bool = False,
+    ) -> Iterator[LabelledRows]:
+        """What the networks hold for these sessions; `masks` say which labels may be looked at (None: all), and
+        `turn_by_turn` that of those only the ones of turns before may be."""
         self.model.eval()
         wanted = np.asarray(sorted(sessions), dtype=np.int64)
         turns_per_session = split.turns_per_session
@@ -120,7 +128,7 @@ class AutoLabeller:
                 batch = collate(split, chosen, masks, self.limits)
                 order = chosen[np.argsort(-turns_per_session[chosen], kind="stable")]  # as `collate` puts them
                 turns = split.session_offsets[order][batch.session.numpy()] + batch.turn.numpy()
-                yield LabelledRows(batch, infer(self.model, batch), turns)
+                yield LabelledRows(batch, infer(self.model, batch, turn_by_turn=turn_by_turn), turns)
 
     def _shortfalls(self, inferred: Inferred) -> dict[Kind, Tensor]:
         """-log probability of what is inferred [N], by kind; 0 where the label is known or there is no answer."""
@@ -159,14 +167,19 @@ class AutoLabeller:
 
 
 @torch.no_grad()
-def infer(model: VRBot, batch: SessionBatch) -> Inferred:
-    """S^q along each session and A^q given it, the most probable ones; labels of the batch stand where they are."""
+def infer(model: VRBot, batch: SessionBatch, *, turn_by_turn: bool = False) -> Inferred:
+    """S^q along each session and A^q given it, the most probable ones; labels of the batch stand where they are.
+
+    With `turn_by_turn` every turn is inferred as if only those before it were labelled: what is proposed to somebody
+    who has come as far as that turn.
+    """
     heard, response = model.hear(batch.inputs, batch.layout), model.hear_response(batch.targets)
     preference: Tensor = getattr(model.objective, "preference", torch.zeros(model.table.num_entities))
     known = known_latents(
         batch.targets, model.state_length, model.action_length, preference, model.categories.num_embeddings
     )
-    state = _infer_states(model, heard, response, batch, known)
+    before, known = known.state_clamp, known.only(()) if turn_by_turn else known
+    state = _infer_states(model, heard, response, batch, known, before)
     action: WrittenAction = model.inference_policy.write(  # type: ignore[operator]
         model.policy_evidence(heard, state.span, response),
         model.action_length,
@@ -178,8 +191,9 @@ def infer(model: VRBot, batch: SessionBatch) -> Inferred:
 
 
 def _infer_states(
-    model: VRBot, heard: Heard, response: HeardResponse, batch: SessionBatch, known: KnownLatents
+    model: VRBot, heard: Heard, response: HeardResponse, batch: SessionBatch, known: KnownLatents, before: Clamp
 ) -> WrittenSpan:
+    """`known` are labels of the turns themselves, `before` those that the turns behind them go on from."""
     sizes = batch.layout.turn_sizes
     previous = model.first_state(batch.layout.num_sessions, heard.words.device)
     turns = zip(
@@ -187,17 +201,18 @@ def _infer_states(
         heard.mentions.split(sizes),
         response.encoded.summary.split(sizes),
         known.state_clamp.split(sizes),
+        before.split(sizes),
         strict=True,
     )
     written: list[WrittenSpan] = []
-    for summary, mentioned, said, clamp in turns:
+    for summary, mentioned, said, clamp, given in turns:
         read, mentions = model.recall(previous.select(slice(0, len(summary))), mentioned, heard.table)
         written.append(
             model.inference_tracker.write(  # type: ignore[operator]
                 (summary, read.summary, said), model.state_length, mentions, heard.table, one_hot_choice, clamp
             )
         )
-        previous = written[-1].span
+        previous = written[-1].span.where(given.span, given.rows)
     spans = Span(torch.cat([each.span.weights for each in written]))
     return WrittenSpan(torch.cat([each.log_probs for each in written]), spans)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vrbot.model.vrbot import VRBot
     from vrbot.serving.proposals import Proposal
 
+KnownStates = Sequence[Sequence[str] | None]
 WhatIf = Callable[[Conversation, Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -59,8 +60,11 @@ class ProposesLabels(Protocol):
         """Names the model exactly."""
         ...
 
-    def propose_labels(self, turns: Conversation) -> list[Mapping[str, Proposal]]:
-        """For each turn the labels by kind, and how sure the networks are of each; an action only where answered."""
+    def propose_labels(self, turns: Conversation, states: KnownStates = ()) -> list[Mapping[str, Proposal]]:
+        """For each turn the labels by kind, and how sure the networks are of each; an action only where answered.
+
+        `states` that people gave (names for each turn, or None) are gone on from, and not proposed for.
+        """
         ...
 
 
@@ -142,7 +146,7 @@ class ExplainedResponder(AgentResponder):
 
         return (each.to_dict() for each in replies_together(self._agent, conversations, reply))
 
-    def propose_labels(self, turns: Conversation) -> list[Mapping[str, Proposal]]:
+    def propose_labels(self, turns: Conversation, states: KnownStates = ()) -> list[Mapping[str, Proposal]]:
         """What the inference networks hold for each turn: those of `vrbot annotate propose`."""
         from vrbot.agent.replies import limits_of
         from vrbot.dialogue.conversation import encode_conversation
@@ -152,7 +156,10 @@ class ExplainedResponder(AgentResponder):
         pretrained = self._agent.pretrained
         labeller = AutoLabeller(cast("VRBot", pretrained.model), limits_of(pretrained.config.network))
         names, found = pretrained.corpus.inventory.names, dict[int, Mapping[str, Proposal]]()
-        for rows in labeller.label(encode_conversation(pretrained.corpus.encoder, turns), [0]):
+        numbers = {name: number for number, name in enumerate(names)}
+        known = [None if state is None else [numbers[one] for one in state if one in numbers] for state in states]
+        split = encode_conversation(pretrained.corpus.encoder, turns, states=known or None)
+        for rows in labeller.label(split, [0]):
             for turn, proposals in zip(rows.turns.tolist(), labeller.proposals(rows.inferred, names), strict=True):
                 found[turn] = {
                     kind: Proposal(

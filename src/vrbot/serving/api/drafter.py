@@ -16,7 +16,7 @@ from vrbot.serving.drafting import Proposal, Question
 from vrbot.serving.problems import BusyError, LateError, RefusedError
 from vrbot.serving.proposals import Proposal as LabelProposal
 from vrbot.serving.records import Draft
-from vrbot.serving.responder import ProposesLabels
+from vrbot.serving.responder import KnownStates, ProposesLabels
 from vrbot.serving.safety_desk import Conversation
 from vrbot.serving.service import Desk
 
@@ -75,17 +75,17 @@ class Drafter:
 
         return await self._in_time(tuple(tuple(turn) for turn in conversation), make)
 
-    async def propose_labels(self, turns: Conversation) -> list[Mapping[str, LabelProposal]]:
+    async def propose_labels(self, turns: Conversation, states: KnownStates = ()) -> list[Mapping[str, LabelProposal]]:
         """The labels the model proposes for these turns, in turn with all others; RefusedError if it cannot."""
         responder = self._desk.responder
         if not isinstance(responder, ProposesLabels):
             raise RefusedError("this model has no inference networks to propose labels with")
 
         async def make() -> list[Mapping[str, LabelProposal]]:
-            found = await self._by_model(lambda: responder.propose_labels(turns))
+            found = await self._by_model(lambda: responder.propose_labels(turns, states))
             return cast("list[Mapping[str, LabelProposal]]", found)
 
-        return await self._in_time(("labels", *(tuple(turn) for turn in turns)), make)
+        return await self._in_time(("labels", *(tuple(turn) for turn in turns), repr(states)), make)
 
     async def stop(self) -> None:
         """Ends the threads; whoever still waits is told nothing more."""

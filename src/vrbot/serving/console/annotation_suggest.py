@@ -26,13 +26,15 @@ def can_suggest(desk: Desk) -> bool:
 
 
 async def suggest(screen: AnnotationScreen) -> None:
-    """Has labels proposed for what nobody has labelled in the open dialogue, and shows them."""
+    """Has labels proposed for what nobody has labelled in the open dialogue, and shows them; states go on from those
+    that people gave."""
     if not screen.cards:
         return
     turns, here = [card.turn for card in screen.cards], str(screen.cards[screen.current].turn.seq)
     said = [(turn.patient, turn.physician) for turn in turns]
+    states = [turn.labels["state"].value if "state" in turn.labels else None for turn in turns]
     try:
-        found = await screen.visit.console.drafter.propose_labels(said)
+        found = await screen.visit.console.drafter.propose_labels(said, states)
     except VRBotError as error:
         ui.notify(told(error, screen.heard), type="warning", position="top")
         return
