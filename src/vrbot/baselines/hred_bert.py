@@ -20,7 +20,7 @@ from vrbot.config import Config
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import NO_ENTITY, SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.vocabulary import PAD
-from vrbot.model.build_reading import build_heard_words, build_history_reader, build_words
+from vrbot.model.build_reading import at_policy_rate, build_heard_words, build_history_reader, build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.world import World
 from vrbot.nets.conditioned_decoder import ToldState
@@ -160,4 +160,5 @@ def build_hred_bert(config: Config, world: World) -> HredBert:
     history = build_history_reader(config, world)
     sizes = network.hidden_size, history.size
     predictor = EntityPredictor(words, build_encoder(config), history, sizes, world.log_odds, network.dropout)
-    return HredBert(predictor, build_hred(config, world), world.entity_words, config.policy.length)
+    hred = build_hred(config, world)
+    return HredBert(at_policy_rate(config, predictor), hred, world.entity_words, config.policy.length)

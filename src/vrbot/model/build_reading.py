@@ -73,8 +73,8 @@ def at_rate(factor: float, part: PartT) -> PartT:
 
 
 def build_history_encoder(config: Config, world: World) -> nn.Module:
-    """The usual encoder, and beside it the pretrained one that reads the whole history."""
-    encoder, reader = build_context_encoder(config, world), build_history_reader(config, world)
+    """The usual encoder, and beside it the pretrained one that reads the whole history, for the policy alone."""
+    encoder, reader = build_context_encoder(config, world), at_policy_rate(config, build_history_reader(config, world))
     return HistoryContextEncoder(encoder, reader, config.network.hidden_size, reader.size)
 
 
