@@ -10,6 +10,7 @@ import pytest
 
 from tests.architecture.project import ROOT, SOURCE
 from vrbot.cli.main import VERBS
+from vrbot.experiments.readme import with_tables
 
 PAPER_MAP = ROOT / "docs" / "paper-map.md"
 STILL_TO_BUILD = "## Still to build"
@@ -46,6 +47,11 @@ def test_every_symbol_of_the_paper_map_can_be_imported(symbol: str) -> None:
             value = getattr(value, name)
         return
     pytest.fail(f"no module of vrbot holds {symbol}")
+
+
+def test_the_tables_of_the_readme_are_those_of_the_results_kept_beside_it() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert with_tables(text, ROOT) == text, "write them anew: vrbot experiment readme README.md"
 
 
 @pytest.mark.parametrize("item", PAPER_ITEMS)

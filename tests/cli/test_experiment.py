@@ -35,16 +35,18 @@ def test_the_smoke_plan_runs_in_processes_skips_what_is_done_and_reports(
     assert [path.read_text("utf-8") for path in out.rglob("log.txt")] == ["", ""]
     assert run([*command, *only]) == 0
     assert "clinic seq2seq seed 1 skipped" in capsys.readouterr().err
-    readme = tmp_path / "README.md"
-    readme.write_text("<!-- results: smoke -->\n<!-- end of results: smoke -->\n", encoding="utf-8")
-    assert run(["experiment", "report", str(out), "--readme", str(readme), "--resamples", "100"]) == 0
+    assert run(["experiment", "report", str(out), "--resamples", "100"]) == 0
     said = capsys.readouterr()
     assert "| seq2seq | 1/1 |" in said.out
     assert "| vrbot |" not in said.out
     assert "clinic vrbot: 1 of 1 runs are still to be done" in said.out
-    assert "has the new table" in said.err
-    assert "| seq2seq | 1/1 |" in readme.read_text("utf-8")
     assert (out / "report" / "report.tex").is_file()
+    document = tmp_path / "README.md"
+    document.write_text("<!-- results: out/report -->\n<!-- end of results -->\n", encoding="utf-8")
+    for words in ("has new tables", "had these tables already"):
+        assert run(["experiment", "readme", str(document)]) == 0
+        assert words in capsys.readouterr().out
+    assert "| seq2seq | 1 |" in document.read_text("utf-8")
 
 
 def test_wrong_use_is_one_line_and_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,6 @@ from tests.experiments.invented import (
     turns_with,
 )
 from vrbot.dialogue.corpus import Corpus
-from vrbot.errors import UsageError
 from vrbot.evaluation.scorecard import Options, Resources, measure
 from vrbot.evaluation.side_by_side import Candidate, compare_candidates
 from vrbot.evaluation.significance import holm
@@ -29,8 +28,7 @@ from vrbot.experiments.design import Plan, Row
 from vrbot.experiments.figures import curve_points
 from vrbot.experiments.folder import ExperimentFolder, Job
 from vrbot.experiments.published import PUBLISHED, Dataset, Published
-from vrbot.experiments.readme import markers, write_between
-from vrbot.experiments.report import Report, as_dict, make_report, write_readme, write_report
+from vrbot.experiments.report import Report, as_dict, make_report, write_report
 from vrbot.experiments.results import gather, unfairness
 
 T_OF_THREE = 4.302652729911275
@@ -238,30 +236,3 @@ def test_curves_are_drawn_through_finished_points_only(clinic: Path, tmp_path: P
     write_report(folder, report)
     (picture,) = report.figures
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_table_of_a_document_is_written_between_its_markers_and_twice_changes_nothing(
-    report: Report, tmp_path: Path
-) -> None:
-    first, last = markers("invented")
-    path = tmp_path / "README.md"
-    path.write_text(f"# Mine\n\nbefore\n\n{first}\nformer table\n{last}\n\nafter\n", encoding="utf-8")
-    assert write_readme(path, report)
-    once = path.read_text("utf-8")
-    assert not write_readme(path, report)
-    assert path.read_text("utf-8") == once
-    assert once.startswith(f"# Mine\n\nbefore\n\n{first}\n")
-    assert once.endswith(f"{last}\n\nafter\n")
-    assert "former table" not in once
-    assert "| mine | 3/3 |" in once
-
-
-@pytest.mark.parametrize("text", ["", "{first}", "{last} {first}", "{first} {last} {first}"])
-def test_a_document_without_its_markers_is_refused_and_left_alone(text: str, tmp_path: Path) -> None:
-    first, last = markers("invented")
-    path = tmp_path / "README.md"
-    path.write_text(text.format(first=first, last=last), encoding="utf-8")
-    before = path.read_bytes()
-    with pytest.raises(UsageError, match="once each, in this order: add them"):
-        write_between(path, "invented", "new")
-    assert path.read_bytes() == before

@@ -75,7 +75,6 @@ def run(
 @experiment.command(context_settings=SETTINGS)
 def report(
     folder: Annotated[Path, typer.Argument(help="The folder of an experiment.")],
-    readme: Annotated[Path | None, typer.Option(help="Also write the short table between this file's markers.")] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Resamples of the bootstrap.")] = 10_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -84,22 +83,34 @@ def report(
     \b
     Example:
         vrbot experiment report results/unlabelled
-        vrbot experiment report results/all-models --readme README.md
     """
     from vrbot.experiments.folder import ExperimentFolder
-    from vrbot.experiments.report import as_dict, make_report, write_readme, write_report
+    from vrbot.experiments.report import as_dict, make_report, write_report
 
     opened = ExperimentFolder(folder)
     found = make_report(opened, num_resamples=resamples)
     written = write_report(opened, found)
-    if readme is not None:
-        changed = write_readme(readme, found)
-        note(f"{readme} {'has the new table' if changed else 'had this table already'}")
     if as_json:
         say_json(as_dict(found))
         return
     say(found.markdown())
     note(f"written to {written}")
+
+
+@experiment.command(context_settings=SETTINGS)
+def readme(
+    document: Annotated[Path, typer.Argument(help="A Markdown file with the lines <!-- results: FOLDER -->.")],
+) -> None:
+    """Write the short tables of a document anew, from the report folders that its marks name.
+
+    \b
+    Example:
+        vrbot experiment readme README.md
+    """
+    from vrbot.experiments.readme import write_tables
+
+    changed = write_tables(document)
+    say(f"{document} {'has new tables' if changed else 'had these tables already'}")
 
 
 @experiment.command("list", context_settings=SETTINGS)

@@ -58,11 +58,11 @@ class Table:
 
     def to_markdown(self) -> str:
         """A GitHub table under its title, the notes below it."""
-        lines = [[_escape_markdown(column) for column in self.columns], self._alignments("---", "---:")]
+        lines = [[escape_markdown(column) for column in self.columns], self._alignments("---", "---:")]
         lines += [[self._markdown_cell(cell) for cell in row] for row in self.rows]
         body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        notes = "".join(f"\n{_escape_markdown(note)}\n" for note in self.notes)
-        return f"**{_escape_markdown(self.title)}**\n\n{body}\n{notes}"
+        notes = "".join(f"\n{escape_markdown(note)}\n" for note in self.notes)
+        return f"**{escape_markdown(self.title)}**\n\n{body}\n{notes}"
 
     def to_latex(self) -> str:
         """A table environment with the rules of package booktabs."""
@@ -97,9 +97,9 @@ class Table:
         return f"{value:.{self.decimals}f}" if isinstance(value, float) else str(value)
 
     def _markdown_cell(self, cell: Cell) -> str:
-        text = _escape_markdown(self._number(cell.value))
+        text = escape_markdown(self._number(cell.value))
         text = f"**{text}**" if cell.best else text
-        return text + _escape_markdown(cell.marker) + self._interval(cell)
+        return text + escape_markdown(cell.marker) + self._interval(cell)
 
     def _latex_cell(self, cell: Cell) -> str:
         text = _escape_latex(self._number(cell.value))
@@ -122,7 +122,7 @@ def _csv_parts(name: str, cells: Sequence[Cell]) -> list[tuple[str, Callable[[Ce
     return parts
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     for character in "\\|*_`<":
         text = text.replace(character, "\\" + character)
     return " ".join(text.split())

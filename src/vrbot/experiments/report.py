@@ -1,4 +1,4 @@
-"""From the folder of an experiment to tables, figures, sheets, and the table of a document."""
+"""From the folder of an experiment to tables, figures and sheets."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from vrbot.experiments.figures import draw_curves
 from vrbot.experiments.folder import ExperimentFolder, Setup
 from vrbot.experiments.plans import plan_of
 from vrbot.experiments.published import PUBLISHED
-from vrbot.experiments.readme import write_between
 from vrbot.experiments.report_tables import (
     LATENT_COLUMNS,
-    README_COLUMNS,
     REPLY_COLUMNS,
     Tabulated,
     cost_table,
@@ -45,7 +43,6 @@ class CorpusReport:
     systems: Sequence[SystemRuns]
     matches: Sequence[Match]
     tables: Mapping[str, Table]
-    short: Table | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +66,6 @@ class Report:
         if self.open_ends:
             parts.append("Not finished:\n\n" + "\n".join(f"- {line}" for line in self.open_ends))
         return "\n\n".join(part.strip() for part in parts) + "\n"
-
-    def readme_text(self) -> str:
-        """The short tables, for a document of the project."""
-        tables = [one.short.to_markdown().strip() for one in self.corpora if one.short is not None]
-        command = f"vrbot experiment run {self.plan.name}"
-        return "\n\n".join([*tables, f"Made with `{command}` and `vrbot experiment report`."])
 
 
 def make_report(folder: ExperimentFolder, plan: Plan | None = None, *, num_resamples: int = 10_000) -> Report:
@@ -102,11 +93,6 @@ def write_report(folder: ExperimentFolder, report: Report) -> Path:
             corpus = Corpus.open(report.setup.corpora[one.corpus].path)
             draw_sheets(folder.path / one.corpus / "sheets", one.systems, corpus)
     return out
-
-
-def write_readme(path: Path, report: Report) -> bool:
-    """Puts the short tables between the plan's markers in a document; whether that changed it."""
-    return write_between(path, report.plan.name, report.readme_text())
 
 
 def as_dict(report: Report) -> dict[str, Any]:
@@ -153,7 +139,7 @@ def _corpus_report(folder: ExperimentFolder, plan: Plan, setup: Setup, name: str
         "savings": savings_table(systems, f"{plan.title} on {name}") if plan.study == "annotation" else None,
     }
     there = {key: table for key, table in tables.items() if table is not None}
-    return CorpusReport(name, systems, matches, there, score_table(content, "results", README_COLUMNS))
+    return CorpusReport(name, systems, matches, there)
 
 
 def _notes(plan: Plan, corpus: Corpus, systems: Sequence[SystemRuns], setup: Setup) -> tuple[str, ...]:

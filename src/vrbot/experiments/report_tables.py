@@ -30,17 +30,6 @@ LATENT_COLUMNS: Mapping[str, str] = {
     "mep_by_chance": "MEP by chance",
     "perplexity": "perplexity",
 }
-README_COLUMNS: Mapping[str, str] = {
-    "bleu_2": "B@2",
-    "rouge_2": "R@2",
-    "distinct_2": "D@2",
-    "macro_f1": "ma-F1",
-    "micro_f1": "mi-F1",
-    "micro_f1_without_most_frequent": "mi-F1 w/o most frequent",
-    "embedding_average": "EA",
-    "state_f1": "state F1",
-    "action_f1": "action F1",
-}
 NOT_IN_BOLD = ("oracle", "published")
 
 
