@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -85,6 +86,31 @@ def test_a_target_less_probable_than_the_smallest_float_still_has_a_logarithm_an
     found.sum().backward()
     assert logit.grad is not None
     torch.testing.assert_close(logit.grad, torch.ones(1, 1))
+
+
+def test_however_improbable_a_target_is_its_gradient_is_finite() -> None:
+    """Between the smallest float and zero lie numbers whose inverse is infinite."""
+    for gap in torch.arange(80.0, 110.0, 0.25).tolist():
+        logit = torch.full((1, 1), -gap, requires_grad=True)
+        scores = torch.tensor([[[0.0, -math.inf, -gap - 1]]], requires_grad=True)
+        found = target_log_prob(logit, torch.full((1, 1), -5.0), scores, torch.tensor([[[0.0, 0.0, 1.0]]]))
+        found.sum().backward()
+        assert found.item() == pytest.approx(-gap, abs=0.4)
+        assert logit.grad is not None
+        assert scores.grad is not None
+        assert logit.grad.isfinite().all()
+        assert scores.grad.isfinite().all()
+
+
+def test_however_far_a_copy_lies_below_the_best_one_the_gradient_is_finite() -> None:
+    for gap in torch.arange(80.0, 110.0, 0.25).tolist():
+        generation = torch.tensor([[[0.0, -math.inf, 0.0]]], requires_grad=True)
+        scores = torch.tensor([[[0.0, -gap]]], requires_grad=True)
+        merge_copies(generation, scores, torch.tensor([[0, 1]]))[..., :2].sum().backward()
+        assert generation.grad is not None
+        assert scores.grad is not None
+        assert generation.grad.isfinite().all()
+        assert scores.grad.isfinite().all()
 
 
 def test_gradients_are_finite_and_equal_to_those_of_the_whole_distribution() -> None:

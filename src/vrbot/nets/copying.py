@@ -60,7 +60,7 @@ def _merged(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor, same: Ten
     top = copy_scores.detach().amax(dim=-1, keepdim=True)
     top = torch.where(top.isfinite(), top, 0.0)
     mass = torch.bmm((copy_scores - top).exp(), same.to(copy_scores.dtype))
-    copied = mass > 0
+    copied = mass >= torch.finfo(mass.dtype).tiny  # the gradient of less would be infinite
     ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
     generated = generation.gather(-1, ids)
     merged = torch.logaddexp(generated, torch.where(copied, mass, 1.0).log() + top)
@@ -80,7 +80,8 @@ def target_log_prob(target_logit: Tensor, generation_total: Tensor, copy_scores:
     fixed = total.detach()
     copied = ((copy_scores - fixed.unsqueeze(-1)).exp() * copy_match).sum(dim=-1)
     mass = (target_logit - fixed).exp() + copied
-    there = mass > 0  # a probability below the smallest float is still a logarithm
+    # A probability below the smallest float is still a logarithm; one just above 0 would have an infinite gradient.
+    there = mass >= torch.finfo(mass.dtype).tiny
     log_mass = torch.where(there, torch.where(there, mass, 1.0).log() + fixed, target_logit)
     return log_mass - total
 

@@ -142,7 +142,7 @@ class WordOrEntity(nn.Module):
         of_words, of_entities = self.shares(outputs, free)
         generated = self.head.target_log_prob(outputs[there], response[there]) + of_words[there]
         mass = (self.pointer(outputs, sources.pointed, free).exp() * (holds & free)).sum(dim=-1)[there]
-        is_held = mass > 0
+        is_held = mass >= torch.finfo(mass.dtype).tiny  # the gradient of less would be infinite
         pointed = torch.where(is_held, mass, 1.0).log() + of_entities[there]
         log_probs = torch.logaddexp(generated, torch.where(is_held, pointed, -math.inf))
         right = torch.where((holds & free).any(dim=-1), of_entities, of_words)[there]
