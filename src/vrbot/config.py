@@ -183,16 +183,12 @@ class VhredSettings(_Settings):
 
 
 class PostksSettings(_Settings):
-    """Pieces of knowledge; for `warmup_steps` only the bag of words is learnt (and labels).
-
-    `none_beside_facts`: whether no fact can be chosen where there are facts.
-    """
+    """Pieces of knowledge; for `warmup_steps` only the bag of words is learnt (and labels)."""
 
     pieces: int = Field(50, ge=1)
     temperature: float = Field(0.67, gt=0)
     warmup_steps: int = Field(0, ge=0)
     detach_posterior: bool = True
-    none_beside_facts: bool = False
 
 
 class TransformerSettings(_Settings):

@@ -101,21 +101,18 @@ def test_a_piece_is_a_triple_of_the_graph_and_a_row_has_no_more_than_the_limit(c
     seeds = (entity_id(corpus, "流感"),)
     known = {(entity_id(corpus, head), entity_id(corpus, tail)) for head, _, tail in TRIPLES}
     for limit in (1, 2, 50):
-        pieces = PieceFinder(corpus.graph, 2, 40, limit, none_beside_facts=True).find([seeds, ()])
-        assert pieces.mask.sum(dim=1).tolist() == [1 + min(limit, 3), 1]
+        pieces = PieceFinder(corpus.graph, 2, 40, limit).find([seeds, ()])
+        assert pieces.mask.sum(dim=1).tolist() == [min(limit, 3), 1]
         assert {tuple(pair) for pair in pieces.entities[0, 1:].tolist() if pair[0] >= 0} <= known
         assert pieces.entities[:, NO_PIECE].tolist() == [[-1, -1], [-1, -1]]
 
 
-def test_none_is_there_without_facts_and_beside_them_only_if_the_settings_say_so(corpus: Corpus) -> None:
-    asked = [(entity_id(corpus, "流感"),), ()]
-    beside, alone = (PieceFinder(corpus.graph, 2, 40, 50, none_beside_facts=each).find(asked) for each in (True, False))
-    assert beside.mask[:, NO_PIECE].tolist() == [True, True]
-    assert alone.mask[:, NO_PIECE].tolist() == [False, True]
-    assert torch.equal(beside.mask[:, 1:], alone.mask[:, 1:])
-    unlabelled = torch.full((2, 1), -1)
-    assert beside.holding(unlabelled).any(dim=1).tolist() == [True, True]
-    assert alone.holding(unlabelled).any(dim=1).tolist() == [False, True]
+def test_none_is_there_without_facts_and_never_beside_them(corpus: Corpus) -> None:
+    pieces = PieceFinder(corpus.graph, 2, 40, 50).find([(entity_id(corpus, "流感"),), ()])
+    assert pieces.mask[:, NO_PIECE].tolist() == [False, True]
+    assert pieces.mask[0].any()
+    empty_labels = torch.full((2, 1), -1)
+    assert pieces.holding(empty_labels).any(dim=1).tolist() == [False, True]
 
 
 @torch.no_grad()
@@ -232,8 +229,8 @@ def test_the_right_pieces_are_those_that_name_a_labelled_entity_and_none_for_an_
 
 
 @torch.no_grad()
-def test_labels_cost_what_both_networks_think_of_the_right_pieces(corpus: Corpus) -> None:
-    model, batch = tiny_postks(corpus, postks__none_beside_facts=True), batch_of(corpus)
+def test_labels_cost_what_both_networks_think_of_the_right_pieces(linked_corpus: Corpus) -> None:
+    model, batch = tiny_postks(linked_corpus), batch_of(linked_corpus)
     some = without_labels(batch, rows_of(batch, "cold"))
     prior, posterior, pieces = distributions(model, some)
     expected = 0.0

@@ -39,6 +39,8 @@ TRIPLES = (
     ("退热贴", "to_treat", "流感"),
     ("气管炎", "check_item", "胸片"),
 )
+BACK = {"contains_symptom": "symptom_of", "to_treat": "treated_by", "check_item": "checked_for"}
+BOTH_WAYS = (*TRIPLES, *((tail, BACK[relation], head) for head, relation, tail in TRIPLES))
 ASK, DIAGNOSE, PRESCRIBE, CHAT = CATEGORIES
 
 SETTINGS: Mapping[str, Any] = {
@@ -129,13 +131,13 @@ def _session(name: str, *turns: tuple[str, str, tuple[str, ...], str, tuple[str,
     )
 
 
-def build_corpus(folder: Path) -> Corpus:
+def build_corpus(folder: Path, triples: Sequence[tuple[str, str, str]] = TRIPLES) -> Corpus:
     """The sessions above, prepared; every split holds them all."""
     source = folder / "source"
     source.mkdir(parents=True)
     for split in ("train", "valid", "test"):
         write_sessions(source / f"{split}.jsonl", sessions())
-    rows = ["HEAD,RELATION,TAIL", *(",".join(triple) for triple in TRIPLES)]
+    rows = ["HEAD,RELATION,TAIL", *(",".join(triple) for triple in triples)]
     (folder / "graph.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     names = ["entity,type", *(f"{name},symptom" for name in ENTITIES)]
     (folder / "entities.csv").write_text("\n".join(names) + "\n", encoding="utf-8")
@@ -148,6 +150,12 @@ def build_corpus(folder: Path) -> Corpus:
 def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """The corpus for every test of a session; a `conftest.py` that imports this gives it to its folder."""
     return build_corpus(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session", name="linked_corpus")
+def tiny_linked_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """The same, every triple of its graph told from both ends."""
+    return build_corpus(tmp_path_factory.mktemp("linked"), BOTH_WAYS)
 
 
 def tiny_config(form: str = "small", **changes: Any) -> Config:

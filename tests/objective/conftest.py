@@ -1,5 +1,5 @@
-"""The tiny corpus, prepared once for this folder."""
+"""The tiny corpora, prepared once for this folder."""
 
-from tests.model.tiny import tiny_corpus
+from tests.model.tiny import tiny_corpus, tiny_linked_corpus
 
-__all__ = ["tiny_corpus"]
+__all__ = ["tiny_corpus", "tiny_linked_corpus"]

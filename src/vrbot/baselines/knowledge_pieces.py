@@ -26,7 +26,7 @@ Triples = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """The facts each row may use; place 0 is "none", which a row without facts has, or every row. Ids of head, relation
+    """The facts each row may use; place 0 is "none", which only a row without facts has. Ids of head, relation
     and tail [N, P], -1 at place 0 and where there is no piece."""
 
     heads: Tensor
@@ -60,10 +60,8 @@ class PieceFinder:
         hops: int,
         subgraph_limit: int,
         limit: int,
-        none_beside_facts: bool,
         cache_size: int = 20_000,
     ) -> None:
-        self.none_beside_facts = none_beside_facts
         self.retriever = SubgraphRetriever(graph, hops, subgraph_limit, cache_size=1)
         self.num_relations, self.limit = len(graph.relations), limit
         self._remembered = lru_cache(maxsize=cache_size)(self._facts)
@@ -77,7 +75,7 @@ class PieceFinder:
         for row, facts in enumerate(found):
             table[row, 1 : 1 + len(facts)] = facts
             mask[row, 1 : 1 + len(facts)] = True
-            mask[row, NO_PIECE] = self.none_beside_facts or not len(facts)
+            mask[row, NO_PIECE] = not len(facts)
         heads, relations, tails = torch.from_numpy(table).unbind(dim=-1)
         return Pieces(heads, relations, tails, torch.from_numpy(mask))
 

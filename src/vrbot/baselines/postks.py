@@ -1,9 +1,8 @@
 """PostKS (Lian et al. 2019): one piece of knowledge is selected, by the response in training, by the context in use.
 
 A re-implementation from the paper's description on the parts all systems share. Pieces are facts of the subgraph
-around the entities mentioned so far; where there are none the choice is "none". Beside facts "none" can be chosen
-only if the settings say so (`postks.none_beside_facts`): labels without keywords teach it, but without labels the
-selection flees to the one piece that is always the same. The keywords it perceives are the entities of the piece it
+around the entities mentioned so far; where there are none, and only there, the choice is "none": beside facts the
+selection would flee to the one piece that is always the same. The keywords it perceives are the entities of the piece it
 chose. The decoder reads the context after its recurrence (as `network.readings = late` does elsewhere) and does not
 copy.
 Letters: N rows (turns), P pieces, H hidden size.
@@ -160,8 +159,8 @@ def _informed(inputs: TurnInputs, consulted: Consulted, weights: Tensor) -> Info
 
 
 def _label_terms(networks: tuple[Tensor, ...], pieces: Pieces, targets: TurnTargets) -> Tensor:
-    """Log probability by each network that the chosen piece names a labelled entity (that it is "none", if that is
-    there, where the label is empty), added up [N]; 0 where keywords are not known and where no piece is right."""
+    """Log probability by each network that the chosen piece names a labelled entity (or that it is "none", where there
+    is nothing else and the label is empty), added up [N]; 0 where keywords are not known and where no piece is right."""
     holds = pieces.holding(targets.keywords)
     counts = holds.any(dim=1) & targets.keywords_known
     wrong = ~holds & counts.unsqueeze(1)
@@ -179,13 +178,7 @@ def build_postks(config: Config, world: World) -> PostKS:
         BidirectionalEncoder(size, hidden, network.word_dropout),
         AdditiveAttention(hidden, hidden, hidden),
         BidirectionalEncoder(size, hidden),
-        PieceFinder(
-            world.graph,
-            policy.hops,
-            policy.subgraph_limit,
-            settings.pieces,
-            none_beside_facts=settings.none_beside_facts,
-        ),
+        PieceFinder(world.graph, policy.hops, policy.subgraph_limit, settings.pieces),
         PieceEncoder(words, world.entity_words, len(world.graph.relations), hidden, dropout),
         at_policy_rate(config, PieceSelector(hidden, hidden)),
         at_policy_rate(config, PieceSelector(2 * hidden, hidden)),

@@ -20,12 +20,9 @@ CHINESE = "a prepared corpus; the paper's are KaMed and MedDialog"
 
 
 def _own_settings(model: str, labels: LabelFractions) -> Mapping[str, Any]:
-    """SEDST without state labels reconstructs the context, as its authors do; PostKS with labels can learn from them
-    where no fact is right, and without them would always choose none."""
+    """SEDST without state labels reconstructs the context, as its authors do."""
     if model == "sedst" and not labels.state:
         return {"sedst.reconstruct_context": True}
-    if model == "postks" and labels.action:
-        return {"postks.none_beside_facts": True}
     return {}
 
 
