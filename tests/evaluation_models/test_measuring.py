@@ -16,7 +16,17 @@ from vrbot.evaluation.measuring import Answer, Measured, ReplyTrials, measure_mo
 from vrbot.evaluation.recorded import corpus_vectors, read_texts, recorded_turns
 from vrbot.evaluation.scorecard import Resources, scorecard
 from vrbot.evaluation.turns import Latents, ScoredTurn
-from vrbot.evaluation.validation import WORD_REWARDS, build_validation, choose_decoding, climb, merit_of, spread_sample
+from vrbot.evaluation.validation import (
+    DIALOGUES_TO_CHOOSE_BY,
+    TURNS_TO_CHOOSE_BY,
+    WORD_REWARDS,
+    build_validation,
+    choose_decoding,
+    climb,
+    dialogues_to_choose_by,
+    merit_of,
+    spread_sample,
+)
 
 ANSWERED = [
     (session.id, number) for session in sessions() for number, turn in enumerate(session.turns) if turn.physician
@@ -139,6 +149,14 @@ def test_a_sample_of_dialogues_is_spread_and_never_larger_than_asked() -> None:
     assert spread_sample(9, 3) == [0, 4, 8]
     assert spread_sample(2, 5) == [0, 1]
     assert spread_sample(0, 5) == []
+
+
+@given(st.integers(1, 2000), st.integers(1, 40))
+def test_a_search_is_chosen_by_some_dialogues_or_by_fewer_where_they_are_long(dialogues: int, turns_each: int) -> None:
+    chosen = dialogues_to_choose_by(dialogues, dialogues * turns_each)
+    assert 1 <= len(chosen) <= DIALOGUES_TO_CHOOSE_BY
+    assert len(chosen) * turns_each <= TURNS_TO_CHOOSE_BY
+    assert len(chosen) == min(dialogues, DIALOGUES_TO_CHOOSE_BY, TURNS_TO_CHOOSE_BY // turns_each)
 
 
 @given(st.lists(st.floats(-9, 9), min_size=1, max_size=9, unique=True), st.data())

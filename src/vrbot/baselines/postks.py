@@ -2,8 +2,8 @@
 
 A re-implementation from the paper's description on the parts all systems share. Pieces are facts of the subgraph
 around the entities mentioned so far; where there are none, and only there, the choice is "none": beside facts the
-selection would flee to the one piece that is always the same. The keywords it perceives are the entities of the piece it
-chose. The decoder reads the context after its recurrence (as `network.readings = late` does elsewhere) and does not
+selection would flee to the one piece that is always the same. The keywords it perceives are the entities of the piece
+it chose. The decoder reads the context after its recurrence (as `network.readings = late` does elsewhere) and does not
 copy.
 Letters: N rows (turns), P pieces, H hidden size.
 """
@@ -160,7 +160,7 @@ def _informed(inputs: TurnInputs, consulted: Consulted, weights: Tensor) -> Info
 
 def _label_terms(networks: tuple[Tensor, ...], pieces: Pieces, targets: TurnTargets) -> Tensor:
     """Log probability by each network that the chosen piece names a labelled entity (or that it is "none", where there
-    is nothing else and the label is empty), added up [N]; 0 where keywords are not known and where no piece is right."""
+    is nothing else and the label is empty), added up [N]; 0 where keywords are not known or no piece is right."""
     holds = pieces.holding(targets.keywords)
     counts = holds.any(dim=1) & targets.keywords_known
     wrong = ~holds & counts.unsqueeze(1)

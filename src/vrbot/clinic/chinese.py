@@ -1,21 +1,25 @@
-"""Chinese wording."""
+"""Chinese wording.
+
+Who the patient is stands as `{我}` in the patient's phrases and as `{您}` in the physician's; where somebody writes for
+the patient both become 他 or 她. About half of the phrases leave the subject out, as people do.
+"""
 
 from __future__ import annotations
 
 from random import Random
 
 from vrbot.clinic.grammar import Grammar, fill, load_grammar
-from vrbot.clinic.wording import Difficulty, chain, divide, pick_name
+from vrbot.clinic.wording import Difficulty, chain, divide, ends_with_name, pick_name
 from vrbot.clinic.world import Entity, bare_name
 
 _DIGITS = "零一两三四五六七八九十"
 _RELATIVES = {
-    "son": ("儿子", "家孩子"),
-    "daughter": ("女儿", "家孩子"),
-    "father": ("爸", "父亲"),
-    "mother": ("妈", "母亲"),
-    "husband": ("老公", "爱人"),
-    "wife": ("老婆", "爱人"),
+    "son": ("我儿子", "我家孩子", "我孩子", "孩子"),
+    "daughter": ("我女儿", "我家孩子", "我孩子", "孩子"),
+    "father": ("我爸", "我父亲"),
+    "mother": ("我妈", "我母亲"),
+    "husband": ("我老公", "我爱人"),
+    "wife": ("我老婆", "我爱人"),
 }
 _HOMOPHONES = dict(
     zip(
@@ -24,11 +28,14 @@ _HOMOPHONES = dict(
         strict=True,
     )
 )
+_MOMENTARY = ("最近", "这几天", "出现", "时不时", "了")
+"""Who says one of these does not go on with how long it has lasted."""
+
 _ORDINALS = ("第一个", "第二个", "第三个")
 
 
 class Chinese:
-    """Puts entities into Chinese words; subjects are mostly left out, so persons need no care."""
+    """Puts entities into Chinese words."""
 
     code: str = "zh"
     others: tuple[str, ...] = ("同事", "邻居", "哥哥", "姐姐", "表弟", "室友", "同学")
@@ -58,15 +65,17 @@ class Chinese:
         verbs = all(not name.startswith("有") for name in names)
         draw = rng.random()
         if verbs and len(names) == 2 and max(map(len, names)) <= 3 and draw < 0.35:
-            return f"又{names[0]}又{names[1]}"
+            together = "".join(names) if draw < 0.2 else f"又{names[0]}又{names[1]}"
+            return self.grammar.expand("subject", rng) + together
         if verbs and draw < 0.6:
-            return "、".join(names) if draw < 0.4 else "，".join(names[:-1]) + "，还" + names[-1]
+            listed = "、".join(names) if draw < 0.5 else "，".join(names[:-1]) + "，还" + names[-1]
+            return self.grammar.expand("subject", rng) + listed
         head = self._single(names[0], rng)
-        return head + "".join(rng.choice(("，", "，还", "，也")) + name for name in names[1:])
+        return head + "".join(rng.choice(("，", "，还", "，也", "，{我}还")) + name for name in names[1:])
 
     def _single(self, name: str, rng: Random) -> str:
         rule = "present_noun" if name.startswith("有") else "present_verb"
-        return fill(self.grammar.expand(rule, rng), {"x": bare_name(name)})
+        return fill(self.grammar.expand(rule, rng), {"x": bare_name(name)}).replace("了了", "了")
 
     def absent(self, findings: list[Entity], rng: Random) -> str:
         if len(findings) > 1 and rng.random() < 0.6:
@@ -103,6 +112,15 @@ class Chinese:
     def number(self, value: int) -> str:
         return _DIGITS[value] if value <= 10 else str(value)
 
+    def lasts(self, told: str, findings: list[Entity]) -> bool:
+        return ends_with_name(told, findings, "zh") and not any(word in told for word in _MOMENTARY)
+
+    def begin(self, introduction: str, head: str, complaint: str) -> str:
+        if not introduction or introduction[-1] in "，。":
+            return introduction + head + complaint
+        clause, comma, rest = complaint.partition("，")
+        return introduction + head + clause.replace("{我}", "") + comma + rest
+
     def join(self, parts: list[str], rng: Random) -> str:
         text = ""
         for part in parts:
@@ -127,7 +145,8 @@ class Chinese:
         return "、".join(bare)
 
     def finish(self, text: str, person: str) -> str:
-        return text.replace("{您}", {"he": "他", "she": "她"}.get(person, "您"))
+        other = {"he": "他", "she": "她"}.get(person)
+        return text.replace("{您}", other or "您").replace("{我}", other or "我")
 
     def slip(self, text: str, rng: Random) -> str:
         places = [place for place, character in enumerate(text) if character in _HOMOPHONES]

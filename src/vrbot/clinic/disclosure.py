@@ -85,10 +85,11 @@ class Disclosure:
         return self.rng.choice(self.entity(attribute).wordings[self.language.code].said)
 
     def taken(self, medicine: str) -> str:
-        """A medicine already tried."""
+        """A medicine already tried, perhaps given by who writes."""
         self.chart.learn(medicine)
         self.chart.medicines_settled = True
-        return fill(self.phrase("taken"), {"x": self.language.spoken(self.entity(medicine), self.rng)})
+        rule = "taken" if self.patient.relation is None else "given"
+        return fill(self.phrase(rule), {"x": self.language.spoken(self.entity(medicine), self.rng)})
 
     def allergy(self, rule: str) -> str:
         """What the patient cannot take; the medicine named is not taken, only the allergy is there."""

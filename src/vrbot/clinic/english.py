@@ -11,7 +11,7 @@ import re
 from random import Random
 
 from vrbot.clinic.grammar import Grammar, fill, load_grammar
-from vrbot.clinic.wording import Difficulty, chain, divide, pick_name
+from vrbot.clinic.wording import Difficulty, chain, divide, ends_with_name, pick_name
 from vrbot.clinic.world import Entity, bare_name
 
 _PERSONS = {
@@ -20,6 +20,8 @@ _PERSONS = {
     "he": {"I": "he", "my": "his", "me": "him", "myself": "himself", "I'm": "he's", "I've": "he's"},
     "she": {"I": "she", "my": "her", "me": "her", "myself": "herself", "I'm": "she's", "I've": "she's"},
 }
+_LASTING = ("{I've} had ", " been having ", "{I've} been ")
+_NAMED = {"{I}": "", "{I've}": " has", "{I'm}": " is", "{my}": "'s"}
 _MARK = re.compile(r"\{([^{}]+)\}")
 _START = re.compile(r"(^|[.?!] )([a-z])")
 _NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
@@ -84,6 +86,17 @@ class English:
 
     def number(self, value: int) -> str:
         return _NUMBERS[value] if value < len(_NUMBERS) else str(value)
+
+    def lasts(self, told: str, findings: list[Entity]) -> bool:
+        return ends_with_name(told, findings, "en") and any(tense in told for tense in _LASTING)
+
+    def begin(self, introduction: str, head: str, complaint: str) -> str:
+        if not introduction or introduction.endswith(" "):
+            return introduction + head + complaint
+        for mark, ending in _NAMED.items():
+            if complaint.startswith(mark):
+                return head + introduction + ending + complaint.removeprefix(mark)
+        return f"{introduction} is not well. {head}{complaint}"
 
     def join(self, parts: list[str], rng: Random) -> str:
         text = ""

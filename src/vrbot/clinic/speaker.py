@@ -32,14 +32,19 @@ class Speaker:
     def opening(self) -> str:
         """Who it is about and what is wrong."""
         tell, rng = self.tell, self.rng
-        parts = [tell.phrase("hello") if rng.random() < 0.6 else "", self._introduction()]
+        parts = [tell.phrase("hello") if rng.random() < 0.6 else ""]
+        introduction = self._introduction()
         complaints = tell.unsaid_symptoms()[: rng.choice((1, 2, 2, 3))]
         rng.shuffle(complaints)
         duration = self.language.duration(self.patient.days, rng)
         draw = rng.random()
         head = fill(tell.phrase("since_head"), {"days": duration}) if draw < 0.3 else ""
-        parts.append(head + tell.symptoms(complaints))
-        if 0.3 <= draw < 0.75:
+        told = tell.symptoms(complaints)
+        close = 0.3 <= draw < 0.65 and self.language.lasts(told, [tell.entity(one) for one in complaints])
+        if close:
+            told += fill(tell.phrase("since_close"), {"days": duration})
+        parts.append(self.language.begin(introduction, head, told))
+        if 0.3 <= draw < 0.75 and not close:
             parts.append(fill(tell.phrase("since"), {"days": duration}))
         extras = [extra for extra in (self._background(), self._self_treatment(), *self._distractions()) if extra]
         rng.shuffle(extras)

@@ -66,6 +66,12 @@ class Language(Protocol):
     def number(self, value: int) -> str:
         """A small number in words."""
 
+    def lasts(self, told: str, findings: list[Entity]) -> bool:
+        """Whether "for three days" can directly follow these words about the findings."""
+
+    def begin(self, introduction: str, head: str, complaint: str) -> str:
+        """The start of the opening; an introduction that is no sentence becomes the subject of the complaint."""
+
     def join(self, parts: list[str], rng: Random) -> str:
         """The parts of an utterance, with punctuation."""
 
@@ -96,6 +102,11 @@ def pick_name(entity: Entity, language: str, other_name: float, rng: Random) -> 
     if len(spoken) > 1 and rng.random() < other_name:
         return rng.choice(spoken[1:])
     return spoken[0]
+
+
+def ends_with_name(text: str, findings: list[Entity], language: str) -> bool:
+    """Whether the last words are a name of one of the findings."""
+    return text.endswith(tuple(name for entity in findings for name in entity.wordings[language].names))
 
 
 @dataclass(frozen=True)

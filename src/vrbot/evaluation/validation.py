@@ -19,7 +19,7 @@ from vrbot.evaluation.scorecard import Options, Resources, measure
 Validate = Callable[[torch.nn.Module], Mapping[str, float | None]]
 
 MOST_DIALOGUES = 400
-DIALOGUES_TO_CHOOSE_BY = 200
+DIALOGUES_TO_CHOOSE_BY, TURNS_TO_CHOOSE_BY = 200, 1000
 MERIT = "merit"
 NAT_OF_PERPLEXITY = 2.0
 """What a nat of perplexity is worth in points of micro-F1: where those are level within chance, fluency decides."""
@@ -82,7 +82,8 @@ def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> d
     """
     if config.decoding.word_reward is not None:
         return {}
-    chosen = spread_sample(corpus.split("valid").num_sessions, DIALOGUES_TO_CHOOSE_BY)
+    split = corpus.split("valid")
+    chosen = dialogues_to_choose_by(split.num_sessions, split.num_turns)
     trials = ReplyTrials(model, corpus, "valid", config, chosen)
 
     @cache
@@ -92,6 +93,12 @@ def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> d
         return (scores["micro_f1"].value or 0.0) * (scores["bleu_2"].value or 0.0)
 
     return {"word_reward": climb(WORD_REWARDS, max(FIRST_REWARDS, key=merit), merit)}
+
+
+def dialogues_to_choose_by(num_dialogues: int, num_turns: int) -> list[int]:
+    """Some dialogues, evenly spread, fewer where they are long: each value that is tried costs a reply to every turn."""
+    by_turns = TURNS_TO_CHOOSE_BY * num_dialogues // max(num_turns, 1)
+    return spread_sample(num_dialogues, max(1, min(DIALOGUES_TO_CHOOSE_BY, by_turns)))
 
 
 def climb(values: Sequence[float], start: float, merit: Callable[[float], float]) -> float:
