@@ -96,7 +96,7 @@ def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> d
 
 
 def dialogues_to_choose_by(num_dialogues: int, num_turns: int) -> list[int]:
-    """Some dialogues, evenly spread, fewer where they are long: each value that is tried costs a reply to every turn."""
+    """Some dialogues, evenly spread, fewer where they are long: each value tried costs a reply to all their turns."""
     by_turns = TURNS_TO_CHOOSE_BY * num_dialogues // max(num_turns, 1)
     return spread_sample(num_dialogues, max(1, min(DIALOGUES_TO_CHOOSE_BY, by_turns)))
 
