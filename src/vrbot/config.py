@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
 from vrbot.errors import ConfigError
 
@@ -51,7 +51,8 @@ class PolicySettings(_Settings):
     """The action and the graph; `form` says whether keywords are a span (the paper's) or a set.
 
     What serves the policy alone (its networks, the graph's, the bags of the history) learns at `learning_rate_factor`
-    of the rate: a reply has many words to learn from where its keywords are a handful.
+    of the rate: a reply has many words to learn from where its keywords are a handful. With `at_least_one` VRBot names
+    the likeliest entity of a set where one is to be expected and none is likely enough (decision 0019).
     """
 
     length: int = Field(5, ge=1)
@@ -63,7 +64,14 @@ class PolicySettings(_Settings):
     standing: bool = True
     posterior: Literal["copies", "free"] = "copies"
     order: Literal["learned", "frequency"] = "frequency"
+    at_least_one: bool = False
     learning_rate_factor: float = Field(0.2, gt=0)
+
+    @model_validator(mode="after")
+    def _only_sets_expect(self) -> Self:
+        if self.at_least_one and self.form != "set":
+            raise ValueError(f"policy.at_least_one needs policy.form=set, got {self.form}")
+        return self
 
 
 class ObjectiveSettings(_Settings):

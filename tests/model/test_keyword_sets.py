@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 import torch
 from torch import Tensor
 
 from tests.model.tiny import batch_of, random_spans, tiny_config, tiny_vrbot
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.session import CATEGORIES
+from vrbot.errors import ConfigError
 from vrbot.model.keyword_scores import SetScores, SpanScores
 from vrbot.model.policy_network import Action
 from vrbot.model.set_policy import SetPolicy
@@ -71,6 +73,25 @@ def test_a_set_names_the_likeliest_entities_once_each_in_the_order_of_responses_
     torch.testing.assert_close(
         written.action.keywords.weights.sum(dim=-1), torch.ones(len(batch.turn), model.action_length)
     )
+
+
+@torch.no_grad()
+def test_where_a_keyword_is_to_be_expected_and_none_is_likely_enough_the_likeliest_is_named(corpus: Corpus) -> None:
+    plain, bold = (tiny_vrbot(tiny_config(policy__at_least_one=each), corpus) for each in (False, True))
+    pairs = torch.randn(200, 9, generator=torch.Generator().manual_seed(4)) * 2 - 3
+    log_probs = torch.nn.functional.logsigmoid(torch.stack((pairs, -pairs), dim=-1))
+    before, after = plain.decide(log_probs)[..., 0], bold.decide(log_probs)[..., 0]
+    lacking = (before.sum(dim=1) == 0) & (pairs.sigmoid().sum(dim=1) >= 0.5)
+    assert 20 < int(lacking.sum()) < 180
+    assert torch.equal(after[~lacking], before[~lacking])
+    assert torch.equal(after[lacking].nonzero()[:, 1], pairs[lacking].argmax(dim=1))
+    assert bool(((before.sum(dim=1) == 0) & ~lacking).any())
+    torch.testing.assert_close(bold.decide(log_probs).sum(dim=-1), torch.ones(200, 9))
+
+
+def test_spans_expect_no_keyword() -> None:
+    with pytest.raises(ConfigError, match=r"at_least_one needs policy\.form=set, got span"):
+        tiny_config("span", policy__at_least_one=True)
 
 
 @torch.no_grad()

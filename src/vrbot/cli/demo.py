@@ -36,16 +36,16 @@ SETTINGS: Mapping[str, Any] = {
     "network.embedding_size": 64,
     "network.hidden_size": 64,
     "network.dropout": 0.1,
-    "tracker.surroundings": 0,
     "policy.graph_size": 32,
     "policy.learning_rate_factor": 0.4,
+    "policy.at_least_one": True,
     "training.batch_size": 6,
     "training.max_epochs": 4,
     "training.validate_every_epochs": 4.0,
     "decoding.word_reward": 1.25,
 }
-"""Of the small recipe, changed so that training takes minutes; what a word is worth is not looked for. Words around a
-mention decide nothing: they are learnt from simulated patients, and people who try the demo speak in their own way."""
+"""Of the small recipe, changed so that training takes minutes; what a word is worth is not looked for. Who talks
+to it hears questions that ask for something (`at_least_one`)."""
 
 SEGMENTERS = {"zh": "rjieba", "en": "spaces"}
 MARK = "demo.json"

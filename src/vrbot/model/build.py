@@ -92,6 +92,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         action_length=config.policy.length,
         dropout=network.dropout,
         minds_standing=config.policy.standing and assembly.action and assembly.context,
+        at_least_one=config.policy.at_least_one,
         objective=objective,
     )
 

@@ -20,7 +20,9 @@ from vrbot.model.policy_network import Action, ActionClamp, ActionScores, Writte
 from vrbot.model.spans import Choose, Span, Written, one_hot_choice
 
 LEAST = 1e-7
-"""No probability is nearer to 0 or 1 than this when logits are taken of it."""
+EXPECTED = 0.5
+"""No probability is nearer to 0 or 1 than `LEAST` when logits are taken of it; a keyword is to be expected where the
+probabilities of all add up to `EXPECTED`."""
 
 
 class SetPolicy(nn.Module):
@@ -128,3 +130,13 @@ class SetPolicy(nn.Module):
         slots = slots + nn.functional.pad((1.0 - there).unsqueeze(2), (logits.shape[1], 0))
         weights[:, :, -1] = 1.0
         return Span(torch.cat((slots, weights[:, count:]), dim=1))
+
+
+def with_the_expected(chosen: Tensor, log_probs: Tensor) -> Tensor:
+    """Choices between named and not named [N, E, 2], with the likeliest entity named where none is and one is to be
+    expected; log probabilities of the same shape."""
+    named, likely = chosen[..., 0], log_probs[..., 0]
+    lacking = (named.sum(dim=1) == 0) & (likely.exp().sum(dim=1) >= EXPECTED)
+    first = one_hot_choice(likely)
+    named = torch.where(lacking.unsqueeze(1), first, named)
+    return torch.stack((named, 1.0 - named), dim=-1)

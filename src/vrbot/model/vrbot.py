@@ -19,6 +19,7 @@ from vrbot.model.contract import BatchLoss, Moment, Objective, Perception
 from vrbot.model.detectors import PolicyEvidence
 from vrbot.model.policy_network import Action, WrittenAction
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
+from vrbot.model.set_policy import with_the_expected
 from vrbot.model.spans import EntityTable, Span, SpanReader, one_hot_choice, span_of
 from vrbot.model.standing import named_so_far, standings
 from vrbot.model.surroundings import Surroundings
@@ -79,6 +80,7 @@ class VRBot(nn.Module):
         action_length: int,
         dropout: float,
         minds_standing: bool,
+        at_least_one: bool,
         objective: Objective,
     ) -> None:
         super().__init__()
@@ -92,7 +94,7 @@ class VRBot(nn.Module):
         self.show_state, self.generator = show_state, generator
         self.state_length, self.action_length = state_length, action_length
         self.dropout = nn.Dropout(dropout)
-        self.minds_standing = minds_standing
+        self.minds_standing, self.at_least_one = minds_standing, at_least_one
         self.objective = objective
         self.register_buffer("none_offset", torch.zeros(()))
 
@@ -197,7 +199,8 @@ class VRBot(nn.Module):
         """The most probable keyword, NONE shifted by the calibrated offset."""
         shift = torch.zeros(log_probs.shape[-1], device=log_probs.device)
         shift[-1] = self.none_offset
-        return one_hot_choice(log_probs + shift)
+        chosen = one_hot_choice(log_probs + shift)
+        return with_the_expected(chosen, log_probs) if self.at_least_one else chosen
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
         given: Conditions = perception.conditions.select(rows)
