@@ -37,11 +37,6 @@ def test_the_graph_holds_each_different_triple_once_with_parallel_relations(rows
         assert np.all(np.diff(graph.targets[graph.offsets[node] : graph.offsets[node + 1]]) >= 0)
 
 
-def test_rarer_relations_rank_higher_and_equal_counts_alike() -> None:
-    graph = Graph.from_triples([(0, 0, 1), (1, 0, 2), (0, 1, 1), (0, 2, 1)], 3, RELATIONS)
-    assert graph.relation_rarity.tolist() == [0, 1, 1]
-
-
 @pytest.mark.parametrize("row", [(0, 0, NUM_NODES), (-1, 0, 0), (0, 3, 0)])
 def test_an_id_outside_the_graph_is_refused(row: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="outside"):

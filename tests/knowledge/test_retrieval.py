@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vrbot.knowledge.graph import Graph
+from vrbot.knowledge.reach import reach
 from vrbot.knowledge.retrieval import Subgraph, SubgraphRetriever, retrieve_subgraph
 
 RELATIONS = ("caused_by", "related_to", "to_treat")
@@ -108,14 +109,40 @@ def test_no_seeds_give_an_empty_subgraph() -> None:
     assert (empty.num_nodes, empty.num_edges) == (0, 0)
 
 
-def test_the_rank_is_seeds_then_rarity_then_degree_then_id() -> None:
+@settings(max_examples=200)
+@given(queries())
+def test_visits_are_those_of_a_walk_at_random_from_any_of_the_seeds(query: Query) -> None:
+    graph, _, seeds, hops = query
+    unique = np.unique(np.array(seeds, dtype=np.int64))
+    found = reach(graph, unique, hops, None)
+    sources = np.repeat(np.arange(graph.num_nodes), np.diff(graph.offsets))
+    going = np.zeros((graph.num_nodes, graph.num_nodes))
+    np.add.at(going, (sources, graph.targets), 1.0)
+    going /= np.maximum(going.sum(axis=1, keepdims=True), 1.0)
+    here, visits = np.zeros(graph.num_nodes), np.zeros(graph.num_nodes)
+    here[unique] = 1 / max(len(unique), 1)
+    for _ in range(hops + 1):
+        visits, here = visits + here, here @ going
+    np.testing.assert_allclose(found.visits, visits[found.ids])
+    assert set(np.flatnonzero(visits).tolist()) == set(found.ids.tolist())
+
+
+def test_the_rank_is_seeds_then_visits_then_id() -> None:
     rows = [(0, 0, 2), (1, 0, 2)]  # both seeds reach node 2
-    rows += [(0, 1, 3)]  # the only relation of its kind
-    rows += [(0, 0, 4), (4, 0, 8), (4, 0, 9)]  # more out-edges than 5 and 6
-    rows += [(0, 0, 5), (0, 0, 6), (6, 2, 7)]  # node 7 is met through a rare relation, but needs room for 6 too
+    rows += [(0, 0, 3), (0, 1, 3)]  # two ways from 0
+    rows += [(0, 0, 4), (0, 0, 5), (1, 0, 6), (5, 0, 8), (5, 0, 9)]  # 1 has fewer edges than 0, so 6 is visited more
+    rows += [(6, 2, 7)]  # as often as 6, and needs room for 6 too
     graph = Graph.from_triples(rows, 10, RELATIONS)
-    stay = [set(retrieve_subgraph(graph, [0, 1], 2, limit).nodes.tolist()) - {0, 1} for limit in range(2, 8)]
-    assert stay == [set(), {2}, {2, 3}, {2, 3, 4}, {2, 3, 6, 7}, {2, 3, 4, 6, 7}]
+    stay = [set(retrieve_subgraph(graph, [0, 1], 2, limit).nodes.tolist()) - {0, 1} for limit in range(2, 9)]
+    assert stay == [set(), {2}, {2, 6}, {2, 6, 7}, {2, 3, 6, 7}, {2, 3, 4, 6, 7}, {2, 3, 4, 5, 6, 7}]
+
+
+def test_what_one_finding_leads_to_is_not_crowded_out_by_hubs() -> None:
+    """A symptom (0), its disease (1) with two other symptoms (2, 3), and a medicine (4) against many diseases."""
+    rows = [(0, 0, 1), (1, 0, 0), (1, 0, 2), (1, 0, 3), (0, 1, 4), *((4, 2, other) for other in range(5, 60))]
+    rows += [(other, 0, 60 + other) for other in range(5, 60)]
+    part = retrieve_subgraph(Graph.from_triples(rows, 120, RELATIONS), [0], hops=2, limit=6)
+    assert set(part.nodes.tolist()) >= {0, 1, 2, 3, 4}
 
 
 def test_a_far_node_that_all_seeds_reach_brings_the_walk_to_it() -> None:

@@ -37,6 +37,7 @@ SETTINGS: Mapping[str, Any] = {
     "network.hidden_size": 64,
     "network.dropout": 0.1,
     "policy.graph_size": 32,
+    "policy.subgraph_limit": 80,
     "policy.learning_rate_factor": 0.4,
     "policy.at_least_one": True,
     "training.batch_size": 6,

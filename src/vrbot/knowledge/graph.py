@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +44,6 @@ class Graph:
         if relation_counts is None:
             relation_counts = np.bincount(relation_ids, minlength=len(relations)).astype(np.int64)
         self.relation_counts = relation_counts
-
-    @cached_property
-    def relation_rarity(self) -> NDArray[np.int64]:
-        """For each relation how many others (counted by frequency) are more frequent: int64 [R], higher is rarer."""
-        return np.unique(-self.relation_counts, return_inverse=True)[1].astype(np.int64)
 
     @property
     def num_nodes(self) -> int:

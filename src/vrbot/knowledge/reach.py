@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from vrbot.knowledge.graph import Graph
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 EDGES_PER_HOP = 4096
 """With a limit, one hop reads about this many edges, shared fairly among the nodes it starts from."""
@@ -21,34 +22,39 @@ SEED_BITS = 62
 
 NO_PARENT = -1
 
+MOST_VISITS = 32.0
+"""More than a walk of the longest length can make."""
+
 LONG_ROW = 16
 """A row so many times longer than the nodes asked about is searched for them instead of read."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """Nodes sorted by id: hop, the seeds that reach it (bits), its rarest relation, the node it came from."""
+    """Nodes sorted by id: hop, the seeds that reach it (bits), the node it came from.
+
+    `visits`: how often a walk that begins at any of the seeds and goes on at random is expected to come by.
+    """
 
     ids: Ints
     hops: Ints
     seed_bits: Ints
-    rarity: Ints
+    visits: Floats
     parents: Ints
 
     @classmethod
     def from_seeds(cls, seeds: Ints) -> Reached:
         ids = np.sort(seeds)
         bits = np.left_shift(1, np.argsort(seeds) % SEED_BITS)
-        nothing = np.zeros_like(ids)
-        return cls(ids, nothing, bits, nothing, np.full_like(ids, NO_PARENT))
+        return cls(ids, np.zeros_like(ids), bits, np.full(len(ids), 1 / max(len(ids), 1)), np.full_like(ids, NO_PARENT))
 
     def only(self, ids: Ints) -> Reached:
         """The same for some of the nodes, in the order given."""
         at = self.ids.searchsorted(ids)
-        return Reached(self.ids[at], self.hops[at], self.seed_bits[at], self.rarity[at], self.parents[at])
+        return Reached(self.ids[at], self.hops[at], self.seed_bits[at], self.visits[at], self.parents[at])
 
     def merge(self, found: Reached) -> Reached:
-        """Both together; a node known before keeps its hop and parent and gains seeds and rarity."""
+        """Both together; a node known before keeps its hop and parent and gains seeds and visits."""
         if not len(found.ids):
             return self
         ids = np.concatenate((self.ids, found.ids))
@@ -59,16 +65,21 @@ class Reached:
             ids[first],
             np.concatenate((self.hops, found.hops))[first],
             np.bitwise_or.reduceat(np.concatenate((self.seed_bits, found.seed_bits))[order], starts),
-            np.maximum.reduceat(np.concatenate((self.rarity, found.rarity))[order], starts),
+            np.add.reduceat(np.concatenate((self.visits, found.visits))[order], starts),
             np.concatenate((self.parents, found.parents))[first],
         )
 
-    def changed_since(self, earlier: Reached) -> Ints:
-        """The nodes that are new or that more seeds reach: those worth walking on from."""
-        bits = np.zeros_like(self.seed_bits)
-        bits[self.ids.searchsorted(earlier.ids)] = earlier.seed_bits
-        changed: Ints = self.ids[self.seed_bits != bits]
-        return changed
+
+def reach(graph: Graph, seeds: Ints, hops: int, limit: int | None) -> Reached:
+    """All that walks of at most `hops` edges from the seeds come by; with a limit each goes on from the best nodes."""
+    reached = frontier = Reached.from_seeds(seeds)
+    for hop in range(1, hops + 1):
+        if limit is not None:
+            frontier = frontier.only(np.sort(best_nodes(frontier, 2 * limit + len(seeds))))
+        found = step(graph, frontier, hop, limited=limit is not None)
+        reached = reached.merge(found)
+        frontier = replace(reached.only(found.ids), visits=found.visits)
+    return reached
 
 
 def step(graph: Graph, frontier: Reached, hop: int, limited: bool) -> Reached:
@@ -91,21 +102,19 @@ def step(graph: Graph, frontier: Reached, hop: int, limited: bool) -> Reached:
         return frontier.only(frontier.ids[:0])
     targets, order = arrivals >> 32, arrivals & 0xFFFFFFFF
     starts = _group_starts(targets)
-    rarity = graph.relation_rarity[graph.relation_ids[edges]]
+    onward = (frontier.visits / np.maximum(num_read, 1))[owners]
     return Reached(
         targets[starts],
         np.full(len(starts), hop, dtype=np.int64),
         np.bitwise_or.reduceat(frontier.seed_bits[owners[order]], starts),
-        np.maximum.reduceat(rarity[order], starts),
+        np.add.reduceat(onward[order], starts),
         frontier.ids[owners[order[starts]]],
     )
 
 
-def best_nodes(graph: Graph, reached: Reached, count: int) -> Ints:
-    """The `count` best nodes, best first: more seeds, then a rarer relation, more out-edges, the lower id."""
-    degrees = graph.offsets[reached.ids + 1] - graph.offsets[reached.ids]
-    num_seeds = np.bitwise_count(reached.seed_bits).astype(np.int64)
-    rank = (num_seeds << 15 | reached.rarity) << 32 | degrees  # one number, compared at once
+def best_nodes(reached: Reached, count: int) -> Ints:
+    """The `count` best nodes, best first: those that more seeds reach, then those with more visits, the lower id."""
+    rank = np.bitwise_count(reached.seed_bits) * MOST_VISITS + reached.visits  # one number, compared at once
     good = np.arange(len(rank))
     if len(rank) > count:
         threshold = np.partition(rank, len(rank) - count)[len(rank) - count]

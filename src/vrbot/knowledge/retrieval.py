@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrbot.knowledge.graph import Graph
-from vrbot.knowledge.reach import NO_PARENT, Ints, Reached, best_nodes, edges_between, step
+from vrbot.knowledge.reach import NO_PARENT, Ints, Reached, best_nodes, edges_between, reach
 
 FURTHEST_HOP = 15
 """Further is the whole graph."""
@@ -47,23 +47,15 @@ def retrieve_subgraph(graph: Graph, seeds: Sequence[int], hops: int = 2, limit: 
     other, both ways.
 
     With a `limit`, at most so many nodes stay (the seeds always do). Those that more seeds reach come first, then
-    those met through rarer relations, those with more out-edges, and lower ids; being near is no merit of its own.
+    those that a walk at random from a seed visits more often (what only hubs lead to is visited seldom), and lower ids.
     A node stays only together with a walk to it. Work then depends on the limit, not on the graph: of very large
     neighbourhoods an evenly spaced, always equal part is read, so a hop may count a longer walk than there is.
     """
     unique = np.array(list(dict.fromkeys(seeds)), dtype=np.int64)
     _check(graph, unique, hops, limit)
-    reached = Reached.from_seeds(unique)
-    frontier = reached.ids
-    for hop in range(1, hops + 1):
-        if limit is not None:
-            frontier = best_nodes(graph, reached.only(frontier), 2 * limit + len(unique))
-        found = step(graph, reached.only(frontier), hop, limited=limit is not None)
-        merged = reached.merge(found)
-        frontier = merged.changed_since(reached)
-        reached = merged
+    reached = reach(graph, unique, hops, limit)
     if limit is not None and len(reached.ids) > limit:
-        reached = reached.only(_choose(graph, reached, max(limit, len(unique))))
+        reached = reached.only(_choose(reached, max(limit, len(unique))))
     return _assemble(graph, reached, unique, hops)
 
 
@@ -86,9 +78,9 @@ class SubgraphRetriever:
         return retrieve_subgraph(self.graph, seeds, self.hops, self.limit)
 
 
-def _choose(graph: Graph, reached: Reached, room: int) -> Ints:
+def _choose(reached: Reached, room: int) -> Ints:
     """The nodes that stay: in order of rank, each with the nodes on its walk, while there is room."""
-    ranked = best_nodes(graph, reached, 2 * room)
+    ranked = best_nodes(reached, 2 * room)
     parent_of = _parents_on_the_way(reached, ranked)
     kept = set(reached.ids[reached.hops == 0].tolist())
     for node in ranked.tolist():
