@@ -13,6 +13,7 @@ from hypothesis import settings
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")  # as the command line does
 
 settings.register_profile("house", deadline=None, derandomize=True, database=None)
 settings.load_profile("house")

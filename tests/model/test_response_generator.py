@@ -162,7 +162,7 @@ def test_nothing_is_barred_where_no_action_decides_what_is_named(corpus: Corpus)
     assert not tiny_vrbot(told, corpus).generator.only_keywords
 
 
-@pytest.mark.skipif(not int8_is_possible(), reason="this build of torch has no int8 products")
+@pytest.mark.skipif(not int8_is_possible(), reason="no int8 products, or none that are safe")
 @torch.no_grad()
 def test_the_precision_of_a_search_changes_neither_training_nor_more_than_the_last_digits(corpus: Corpus) -> None:
     exact, rounded = (tiny_vrbot(tiny_config(decoding__precision=kind), corpus) for kind in ("float32", "int8"))

@@ -30,7 +30,7 @@ def test_a_projection_is_the_linear_layer(rows: int, large: bool, monkeypatch: p
     torch.testing.assert_close(found, linear(vectors(rows)).detach())
 
 
-@pytest.mark.skipif(not int8_is_possible(), reason="this build of torch has no int8 products")
+@pytest.mark.skipif(not int8_is_possible(), reason="no int8 products, or none that are safe")
 @pytest.mark.parametrize("num_results", [40, 64 * 40 + 5])
 def test_a_rounded_projection_is_exact_where_it_is_large_and_close_elsewhere(num_results: int) -> None:
     torch.manual_seed(0)
@@ -41,6 +41,21 @@ def test_a_rounded_projection_is_exact_where_it_is_large_and_close_elsewhere(num
     torch.testing.assert_close(found.gather(1, largest), exact.gather(1, largest))
     assert torch.equal(found.topk(8, dim=1).indices, largest)
     assert float((found - exact).abs().max()) < 0.1 * float(exact.std())
+
+
+@pytest.mark.skipif(not int8_is_possible(), reason="no int8 products, or none that are safe")
+@pytest.mark.parametrize(
+    ("tiles", "told", "possible"), [(True, False, False), (True, True, True), (False, False, True)]
+)
+def test_int8_is_refused_where_tiles_would_be_used(
+    tiles: bool, told: bool, possible: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Virtual machines have been met that promise tiles and end the process that uses them."""
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: tiles)
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA")
+    if told:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+    assert int8_is_possible() is possible
 
 
 def test_what_is_prepared_is_made_again_exactly_when_a_parameter_changes() -> None:

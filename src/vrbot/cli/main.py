@@ -125,6 +125,7 @@ def build_command() -> Any:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and give its exit code: 0 good, 1 failed, 2 wrong use, 130 interrupted."""
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")  # all but tiles: see `nets.prepared`
     debug = "--debug" in arguments
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("vrbot").setLevel(logging.DEBUG if debug else logging.WARNING)

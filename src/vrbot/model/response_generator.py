@@ -154,7 +154,10 @@ class ResponseGenerator(nn.Module):
         """`precision` is that of the words' scores in a search; training and scoring are always in float32."""
         super().__init__()
         if precision == "int8" and not int8_is_possible():
-            raise ConfigError("this build of torch has no int8 products: set decoding.precision=float32")
+            raise ConfigError(
+                "int8 products are not safe here: set decoding.precision=float32, or, before torch is imported, the "
+                "environment's ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"
+            )
         self.words, self.bos, self.cell, self.coverage = words, bos, cell, coverage
         self.keyword_bonus, self.only_keywords = keyword_bonus, only_keywords
         self.begin = nn.Linear(3 * hidden_size + category_size, hidden_size)

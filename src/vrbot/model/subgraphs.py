@@ -68,7 +68,8 @@ class SubgraphEncoder(nn.Module):
 
     def encode(self, subgraphs: Sequence[Subgraph], standing: Tensor | None = None) -> EncodedSubgraphs:
         joined = join(subgraphs, self.entity_vectors.weight.device)
-        vectors = computed_again(self._vectors, joined)
+        each = len(self.encoder.layers) * self.entity_vectors.embedding_dim
+        vectors = computed_again((len(joined.entities) + len(joined.sources)) * each, self._vectors, joined)
         traits = None if self.spreading is None else self._traits(self.spreading, joined, standing)
         entities = joined.by_row(joined.entities)
         mask = torch.arange(entities.shape[1], device=vectors.device)[None, :] < joined.counts[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any, Generic, Literal, TypeVar
@@ -24,6 +25,9 @@ EXACT = 16
 """How many of the largest results of a row are computed again."""
 
 BLOCK = 64
+
+INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
+"""Where the environment says which instructions oneDNN may use; the command line does, see `cli.main`."""
 
 MadeT = TypeVar("MadeT")
 
@@ -125,8 +129,13 @@ def _large(results: Tensor) -> Tensor:
 
 
 def int8_is_possible() -> bool:
-    """Whether this build of torch has the products."""
-    return "onednn" in torch.backends.quantized.supported_engines
+    """Whether this build of torch has the products, and they keep off the processor's tiles (AMX).
+
+    Some virtual machines promise tiles and end the process that uses them. Which instructions oneDNN uses is settled
+    before its first product.
+    """
+    told = INSTRUCTIONS in os.environ
+    return "onednn" in torch.backends.quantized.supported_engines and (told or not torch.cpu._is_amx_tile_supported())
 
 
 def _rounded(weight: Tensor, bias: Tensor) -> Any:

@@ -10,14 +10,18 @@ from torch.utils.checkpoint import checkpoint
 
 ResultT = TypeVar("ResultT")
 
+WORTH_IT = 8_000_000
+"""So many numbers (32 MB) are too many to keep; fewer are kept, which is faster."""
 
-def computed_again(function: Callable[..., ResultT], *arguments: Any) -> ResultT:
-    """function(*arguments); what it keeps for its gradient is made anew when the gradient is taken.
+
+def computed_again(kept: int, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
+    """function(*arguments); where it would keep many numbers for its gradient (about `kept`), it keeps none of them and
+    makes them anew when the gradient is taken. The result is the same to the last bit.
 
     Worth it where little work leaves much behind. Torch's own randomness (dropout) is repeated; the function must draw
     from no other generator, and must leave its arguments as they are.
     """
-    if not torch.is_grad_enabled():
+    if kept < WORTH_IT or not torch.is_grad_enabled():
         return function(*arguments)
     result: ResultT = checkpoint(function, *arguments, use_reentrant=False)
     return result

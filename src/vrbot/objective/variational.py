@@ -104,6 +104,7 @@ class VariationalObjective:
         """S^q turn by turn, then the prior along it in one go; no gradient passes from turn to turn."""
         previous = model.first_state(layout.num_sessions, heard.words.device)
         sizes = layout.turn_sizes
+        kept = 2 * len(heard.words) * model.state_length * len(heard.table)  # by all turns together
         turns = zip(
             heard.context.summary.split(sizes),
             heard.mentions.split(sizes),
@@ -122,7 +123,7 @@ class VariationalObjective:
             before.append(previous.weights)
             along = self._as_given(drawn.span)
             score: Callable[..., Tensor] = model.prior_tracker.score_along  # type: ignore[assignment]
-            prior.append(computed_again(score, evidence, along, mentions, heard.table))
+            prior.append(computed_again(kept, score, evidence, along, mentions, heard.table))
             posterior.append(drawn.log_probs)
             spans.append(drawn.span.weights)
             previous = drawn.span
