@@ -20,7 +20,7 @@ from vrbot.baselines.hred_bert import HredBert, append_entities, keyword_log_pro
 from vrbot.config import Config
 from vrbot.dialogue.batching import Limits
 from vrbot.dialogue.corpus import Corpus
-from vrbot.dialogue.vocabulary import PAD
+from vrbot.dialogue.vocabulary import BOS, PAD
 from vrbot.errors import ConfigError, IntegrityError, UsageError
 from vrbot.model.build_reading import build_words
 from vrbot.model.weights import model_to_bytes
@@ -224,6 +224,21 @@ def test_replies_are_written_with_the_predicted_entities_and_learnt_with_the_lab
     model.threshold.fill_(50.0)  # nothing is predicted
     silent = model.loss(without_labels(batch), moment())
     torch.testing.assert_close(silent.terms["reconstruction"], cost(50.0)[lengths > 0].sum(), atol=1e-3, rtol=1e-4)
+
+
+def test_what_hred_is_told_to_name_it_can_copy_whatever_it_has_learnt(corpus: Corpus) -> None:
+    """The chance of an entity's word as the first of a reply, where it is told the entity and where another."""
+    model, batch = hred_bert(corpus).eval(), batch_of(corpus)
+    model.hred.words.weight.data.zero_()  # words are all the same to it: only copying can tell them apart
+    rows, chance = torch.arange(len(batch.turn)), []
+    for entity in (0, 1):
+        told = torch.full((len(rows), 1), entity)
+        perceived = model.hred.perceive(model.appended(batch.inputs, told), batch.layout)
+        step, state = model.hred.begin_reply(perceived, rows)
+        chance.append(step(torch.full_like(rows, BOS), state)[0][:, model.entity_words[0]])
+    mentioned = (batch.inputs.context == model.entity_words[0]).any(dim=1)  # then it can be copied either way
+    assert not mentioned.all()
+    assert (chance[0] > chance[1])[~mentioned].all()
 
 
 def test_the_threshold_is_the_one_that_serves_best_on_the_split(corpus: Corpus) -> None:

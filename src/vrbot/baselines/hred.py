@@ -58,10 +58,11 @@ class Hred(nn.Module):
         return Told(read.summary, inputs.context, Memory(read.tokens, read.mask))
 
 
-def build_hred(config: Config, world: World) -> Hred:
-    """With the sizes every other system has."""
+def build_hred(config: Config, world: World, *, reads: bool = False) -> Hred:
+    """With the sizes every other system has; one that `reads` attends to the last words and copies them in any case."""
     words, hidden = build_words(config, world), config.network.hidden_size
-    return Hred(words, build_encoder(config), build_decoder(config, words, hidden), config.network.dropout)
+    decoder = build_decoder(config, words, hidden, reads=reads)
+    return Hred(words, build_encoder(config), decoder, config.network.dropout)
 
 
 def build_encoder(config: Config) -> HierarchicalEncoder:
@@ -69,7 +70,9 @@ def build_encoder(config: Config) -> HierarchicalEncoder:
     return HierarchicalEncoder(network.embedding_size, network.hidden_size, network.dropout, SEP, network.word_dropout)
 
 
-def build_decoder(config: Config, words: nn.Embedding, condition_size: int) -> ConditionedDecoder:
+def build_decoder(
+    config: Config, words: nn.Embedding, condition_size: int, *, reads: bool = False
+) -> ConditionedDecoder:
     network, settings = config.network, config.hred
     return ConditionedDecoder(
         words,
@@ -77,6 +80,6 @@ def build_decoder(config: Config, words: nn.Embedding, condition_size: int) -> C
         network.hidden_size,
         network.dropout,
         BOS,
-        attention=settings.attention,
-        copying=settings.copying,
+        attention=reads or settings.attention,
+        copying=reads or settings.copying,
     )

@@ -3,7 +3,8 @@
 A pipeline of two parts that share nothing. The predictor reads the dialogue with the pretrained encoder and judges
 every entity; it learns from turns whose keywords are labelled, and from no others. HRED (see `hred`) then finds the
 entities' words at the end of the patient's last utterance: in training the labelled ones, where there is no label and
-in use the predicted ones.
+in use the predicted ones. It attends to that utterance and copies from it: from the dialogue's vector alone it does not
+learn to say what it is told (decision 0021).
 Letters: N rows (turns), T context tokens, K entities, E all entities.
 """
 
@@ -160,5 +161,5 @@ def build_hred_bert(config: Config, world: World) -> HredBert:
     history = build_history_reader(config, world)
     sizes = network.hidden_size, history.size
     predictor = EntityPredictor(words, build_encoder(config), history, sizes, world.log_odds, network.dropout)
-    hred = build_hred(config, world)
+    hred = build_hred(config, world, reads=True)
     return HredBert(at_policy_rate(config, predictor), hred, world.entity_words, config.policy.length)
