@@ -22,6 +22,7 @@ from vrbot.errors import VRBotError
 
 VERBS = {
     "simulate": "vrbot.cli.simulate:simulate",
+    "deidentify": "vrbot.cli.deidentify:deidentify",
     "prepare": "vrbot.cli.prepare:prepare",
     "train": "vrbot.cli.train:train",
     "evaluate": "vrbot.cli.evaluate:evaluate",

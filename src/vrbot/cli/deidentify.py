@@ -1,0 +1,68 @@
+"""`vrbot deidentify`: dialogues without names, numbers and addresses of people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vrbot.cli.printing import counting, note, say, say_json, say_table
+from vrbot.dialogue.formats import ImportReport, guess_format, read_sessions, write_sessions
+from vrbot.dialogue.session import Session
+from vrbot.errors import UsageError
+from vrbot.safety.private_chats import deidentify_session
+
+NOTICE = "Rules miss details: somebody must read the file before it leaves the house."
+
+
+def deidentify(
+    source: Annotated[Path, typer.Argument(help="One file of dialogues, in any format that `prepare` reads.")],
+    out: Annotated[Path, typer.Option(help="The file to write, in the canonical format (.jsonl).")],
+    format: Annotated[str | None, typer.Option(help="canonical, release, meddg or meddialog; else guessed.")] = None,
+    prefix: Annotated[str, typer.Option(help="What the new ids begin with.")] = "dialogue",
+    keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Keep the ids: they tell nobody anything.")] = False,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A key beside the turns (department, ...) that stays; may be repeated.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Take private details out of dialogues: placeholders such as [NAME] stand for what the rules find.
+
+    Ids are numbered anew, and keys beside the turns are left out unless asked for: they may tell who somebody is.
+    Labels stay. The file is written whole or not at all, and the source stays as it is.
+
+    \b
+    Example:
+        vrbot deidentify raw/train.jsonl --out chats/train.jsonl --prefix train --keep department
+    """
+    if source.is_dir():
+        raise UsageError(f"{source} is a folder: name one file of it at a time")
+    if out.exists() and not overwrite:
+        raise UsageError(f"{out} is there already: choose another name, or add --overwrite to replace it")
+    if out.exists() and source.exists() and out.samefile(source):
+        raise UsageError(f"{out} is the source: write to another file, and delete the source when somebody has looked")
+    format = guess_format(source) if format is None else format
+    report, found = ImportReport(), Counter[str]()
+
+    def cleaned() -> Iterator[Session]:
+        for number, session in enumerate(read_sessions(source, format, report=report), start=1):
+            new_id = session.id if keep_ids else f"{prefix}-{number:06d}"
+            result = deidentify_session(session, new_id, keep or ())
+            found.update(result.found)
+            if advance is not None:
+                advance(1)
+            yield result.session
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with counting("dialogues") as advance:
+        write_sessions(out, cleaned())
+    if as_json:
+        say_json({"out": str(out), **report.as_dict(), "found": dict(sorted(found.items())), "notice": NOTICE})
+        return
+    say(f"{report.sessions:,} dialogues, {report.turns:,} turns, {sum(found.values()):,} details replaced")
+    say_table(("kind", "details"), sorted(found.items()))
+    note(NOTICE)
