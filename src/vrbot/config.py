@@ -102,11 +102,13 @@ class ObjectiveSettings(_Settings):
 class TrainingSettings(_Settings):
     """The optimiser, the budget and when to stop.
 
+    A batch has `batch_size` dialogues, or fewer, with no more turns than `max_rows` (unless one dialogue alone has), so
+    that long dialogues are learnt from in as many updates as short ones (decision 0022).
     A system among the `rate_factors` learns at so much of the rate (decision 0014 has what was tried on validation).
     """
 
     batch_size: int = Field(16, ge=1)
-    max_rows: int = Field(400, ge=1)
+    max_rows: int = Field(96, ge=1)
     shards: int = Field(1, ge=1)
     learning_rate: float = Field(1e-2, gt=0)
     final_learning_rate: float = Field(1e-4, gt=0)
@@ -324,6 +326,7 @@ def paper() -> Config:
         ),
         training=TrainingSettings(
             batch_size=16,
+            max_rows=400,
             learning_rate=1e-4,
             rate_factors={},
             final_learning_rate=1e-5,

@@ -24,7 +24,7 @@ from vrbot.dialogue.session import CATEGORIES
 from vrbot.knowledge.retrieval import SubgraphRetriever
 from vrbot.model.action_classifier import ActionClassifier
 from vrbot.model.build import CATEGORY_SIZE, build_generator, keyword_order
-from vrbot.model.build_reading import build_words
+from vrbot.model.build_reading import at_policy_rate, build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.detectors import BilinearNodeScore, ContextDetector, GraphDetector, PolicyEvidence
 from vrbot.model.policy_network import Action, PriorEvidence
@@ -257,31 +257,34 @@ def past_act_log_prob(recognised: Tensor, targets: TurnTargets, layout: TurnLayo
 
 
 def build_dual_flow(config: Config, world: World) -> DualFlow:
-    """With the sizes every other system has."""
+    """With the sizes every other system has; what serves the prediction alone learns at the policy's rate."""
     network, policy = config.network, config.policy
     size, hidden, dropout = network.embedding_size, network.hidden_size, network.dropout
     words = build_words(config, world)
     acts = nn.Embedding(len(CATEGORIES), CATEGORY_SIZE)
     retriever = SubgraphRetriever(world.graph, policy.hops, policy.subgraph_limit, cache_size=20_000)
+    encoder, flows = build_encoder(config), DualFlows(world.num_entities, acts, hidden, dropout)
+    subgraphs = SubgraphEncoder(retriever, world.num_entities, policy.graph_size, hidden)
+    decides = SetPolicy(
+        ActionClassifier((hidden, hidden, hidden), len(CATEGORIES), dropout),
+        [
+            ContextDetector(size, hidden, world.num_entities, dropout),
+            GraphDetector(BilinearNodeScore(2 * hidden, hidden, dropout)),
+        ],
+        PriorEvidence(hidden, with_graph=True),
+        acts,
+        2 * hidden,
+        hidden,
+        world.log_odds,
+        keyword_order(config, world),
+    )
     return DualFlow(
         words,
         EntityTable(words, world.entity_words),
-        build_encoder(config),
-        DualFlows(world.num_entities, acts, hidden, dropout),
-        SubgraphEncoder(retriever, world.num_entities, policy.graph_size, hidden),
-        SetPolicy(
-            ActionClassifier((hidden, hidden, hidden), len(CATEGORIES), dropout),
-            [
-                ContextDetector(size, hidden, world.num_entities, dropout),
-                GraphDetector(BilinearNodeScore(2 * hidden, hidden, dropout)),
-            ],
-            PriorEvidence(hidden, with_graph=True),
-            acts,
-            2 * hidden,
-            hidden,
-            world.log_odds,
-            keyword_order(config, world),
-        ),
+        encoder,
+        at_policy_rate(config, flows),
+        at_policy_rate(config, subgraphs),
+        at_policy_rate(config, decides),
         (SpanReader(size, hidden), SpanReader(size, hidden)),
         build_generator(config, world, words, obeys=True),
         keyword_order(config, world),
