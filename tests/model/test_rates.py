@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.model.tiny import tiny_config, tiny_vrbot
+from tests.model.tiny import tiny_config
 from vrbot.baselines.catalogue import build_model
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import ConfigError
@@ -17,14 +17,18 @@ POLICY = (
     "context_encoder.characters",
     "context_encoder.entities",
 )
+PARTS = {"vrbot": POLICY, "dual-flow": ("prior_policy", "subgraph_encoder", "flows")}
 
 
 @pytest.mark.parametrize("factor", [0.2, 0.5])
-def test_the_policys_own_parts_have_its_share_of_the_rate_and_no_others(corpus: Corpus, factor: float) -> None:
-    model = tiny_vrbot(tiny_config(policy__learning_rate_factor=factor), corpus)
+@pytest.mark.parametrize("name", PARTS)
+def test_the_policys_own_parts_have_its_share_of_the_rate_and_no_others(
+    corpus: Corpus, name: str, factor: float
+) -> None:
+    model = build_model(name, tiny_config(policy__learning_rate_factor=factor), corpus)
     names = dict(model.named_parameters())  # what several parts share is there once, under the model's own name
     found = {name: value for name, value in rate_factors(model).items() if name in names}
-    own = {name for name in names if name.startswith(tuple(f"{part}." for part in POLICY))}
+    own = {each for each in names if each.startswith(tuple(f"{part}." for part in PARTS[name]))}
     assert own
     assert found == dict.fromkeys(own, factor)
 
