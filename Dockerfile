@@ -41,9 +41,9 @@ ARG TORCH=2.13.0
 COPY deploy/wheels wheels
 RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels "torch==${TORCH}"
 ARG EXTRAS=bert,postgres
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml versions.txt README.md LICENSE ./
 COPY src src
-RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels ".[${EXTRAS}]"
+RUN /usr/local/lib/vrbot/bin/pip install --find-links wheels --constraint versions.txt ".[${EXTRAS}]"
 
 FROM ${BASE} AS application
 RUN groupadd --gid 10001 desk \

@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup run clinic test check bench clean test-programs
+.PHONY: help setup versions run clinic test check bench clean test-programs
 
 # The first Python that can make a virtual environment.
 PYTHON = for python in python3.11 python3.12 /usr/bin/python3.11; do \
@@ -30,7 +30,7 @@ help:  ## Say what can be made
 setup: $(INSTALLED)  ## Make .venv with everything in it
 
 # torch comes first and alone: asked for by another package it would bring gigabytes of GPU libraries along.
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml versions.txt
 	@python="$$($(PYTHON) || true)"; \
 	if [ -z "$$python" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  $(APT) update -qq && $(APT) install -y -qq --no-install-recommends python3.11 python3.11-venv >/dev/null; \
@@ -38,8 +38,16 @@ $(INSTALLED): pyproject.toml
 	[ -n "$$python" ] || { echo "Python 3.11 or 3.12 with venv is needed, as Debian's python3.11-venv" >&2; exit 1; }; \
 	[ -x $(BIN)/python ] || $$python -m venv .venv
 	$(BIN)/python -m pip install --quiet "$(TORCH)"
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --constraint versions.txt --editable ".[dev]"
 	@touch $@
+
+# A version nobody has tested must not come in by itself: today's newest checker may refuse yesterday's code.
+versions:  ## Write versions.txt anew, with the newest of everything (then: make check test)
+	rm -rf build/newest && $$($(PYTHON)) -m venv build/newest
+	build/newest/bin/python -m pip install --quiet "$(TORCH)"
+	build/newest/bin/python -m pip install --quiet ".[dev]"
+	{ head -1 versions.txt; build/newest/bin/python -m pip freeze | grep -vE '^(torch==|torch @|vrbot @)'; } > build/versions.txt
+	mv build/versions.txt versions.txt && rm -rf build/newest
 
 run: $(INSTALLED)  ## Simulate the clinic, train a small model on it (once), print its scores, open the console
 	$(BIN)/vrbot demo $$([ -t 1 ] || echo --no-serve)

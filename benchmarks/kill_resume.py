@@ -67,6 +67,9 @@ class Death:
     passing: int = 0  # 0: never
 
 
+NEVER = Death()
+
+
 class Clockwork:
     """Counts the points a life passes, tells the parent where it is, and kills it where it is to die."""
 
@@ -156,7 +159,7 @@ class Lives:
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["benchmarks.kill_resume", "tests.training.fake", "vrbot.training.runs"])
 
-    def live(self, run: Path, death: Death = Death(), seconds: float | None = None) -> Ending:  # noqa: B008
+    def live(self, run: Path, death: Death = NEVER, seconds: float | None = None) -> Ending:
         """One life, killed from outside after `seconds`, if it is still alive then."""
         place, passed = self.context.Value("i", 0, lock=False), self.context.Value("i", 0, lock=False)
         started = time.perf_counter()
@@ -227,7 +230,7 @@ def _random_end(chance: random.Random, alone: Ending, patience: float) -> tuple[
         return Death(chance.choice(PLACES[1:5]), chance.randint(1, 6)), None
     if kind < 0.5:
         return Death("", chance.randint(1, max(1, int(alone.passed * min(patience, 1) / 3)))), None
-    return Death(), chance.uniform(0, alone.seconds * patience / 3)
+    return NEVER, chance.uniform(0, alone.seconds * patience / 3)
 
 
 def _named(target: str | None) -> Any:
