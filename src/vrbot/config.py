@@ -52,7 +52,8 @@ class PolicySettings(_Settings):
 
     What serves the policy alone (its networks, the graph's, the bags of the history) learns at `learning_rate_factor`
     of the rate: a reply has many words to learn from where its keywords are a handful. With `at_least_one` VRBot names
-    the likeliest entity of a set where one is to be expected and none is likely enough (decision 0019).
+    the likeliest entity of a set where one is to be expected and none is likely enough (decision 0019). It starts from
+    what is usually named after so many n-grams (`habits`, decision 0024; 0: from nothing).
     """
 
     length: int = Field(5, ge=1)
@@ -62,6 +63,7 @@ class PolicySettings(_Settings):
     graph_size: int = Field(64, ge=1)
     graph_score: Literal["linear", "bilinear", "spreading"] = "spreading"
     standing: bool = True
+    habits: int = Field(24_000, ge=0)
     posterior: Literal["copies", "free"] = "copies"
     order: Literal["learned", "frequency"] = "frequency"
     at_least_one: bool = False
@@ -308,6 +310,7 @@ def paper() -> Config:
             graph_size=128,
             graph_score="linear",
             standing=False,
+            habits=0,
             form="span",
             posterior="free",
             order="learned",

@@ -13,13 +13,14 @@ from tests.model.tiny import entity_id, sessions
 from vrbot.baselines.references.answers import Experience, Phrasebook, Reference, learnt_keywords
 from vrbot.baselines.references.catalogue import REFERENCES
 from vrbot.baselines.references.histories import CharacterFeatures, said_before, word_counts
-from vrbot.baselines.references.linear import best_threshold, fit_regressions
+from vrbot.baselines.references.linear import best_threshold
 from vrbot.baselines.references.retrieval import BestMatch25
 from vrbot.dialogue.conversation import encode_conversation
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.evaluation.scorecard import Scorecard, scorecard
 from vrbot.evaluation.trivial import measure_references
+from vrbot.nets.regressions import fit_regressions
 
 PATIENT = ["咳嗽，头痛", "发烧三天", "怎么办"]
 PHYSICIAN = ["有没有乏力？", "考虑流感。", "可以用退热贴。"]
@@ -152,9 +153,10 @@ def test_the_regressions_reach_the_optimum_that_scikit_learn_finds() -> None:
     features = generator.standard_normal((60, 5)).astype(np.float32)
     wanted = (features[:, :2] + 0.5 * generator.standard_normal((60, 2)) > 0).astype(np.float32)
     fitted = fit_regressions(sparse.csr_array(features), wanted, ridge=0.5, steps=200)
+    found = fitted.scores(sparse.csr_array(features))
     for column in range(2):
         model = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(features, wanted[:, column])
-        np.testing.assert_allclose(fitted.scores(features)[:, column], model.predict_proba(features)[:, 1], atol=0.02)
+        np.testing.assert_allclose(found[:, column], model.predict_proba(features)[:, 1], atol=0.02)
 
 
 def test_the_best_threshold_is_the_one_with_the_best_f1() -> None:

@@ -31,6 +31,7 @@ from vrbot.model.detectors import (
     TraitScore,
 )
 from vrbot.model.fixed import Hidden, MentionTracker, Shown, SilentPolicy
+from vrbot.model.habits import Habits
 from vrbot.model.policy_network import InferenceEvidence, PolicyNetwork, PriorEvidence
 from vrbot.model.reply_cells import ReadingsFed, ReadingsLate
 from vrbot.model.response_generator import ResponseGenerator
@@ -79,6 +80,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         policy_encoder=_policy_encoder(config, world, assembly),
         response_encoder=BidirectionalEncoder(size, hidden),
         surroundings=_surroundings(config, world) if assembly.state else None,
+        habits=_habits(config, world) if assembly.action and assembly.context else None,
         state_reader=SpanReader(size, hidden),
         keyword_reader=SpanReader(size, hidden),
         prior_tracker=build_tracker(config, (hidden, hidden)) if assembly.state else MentionTracker(),
@@ -100,6 +102,11 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
 def _surroundings(config: Config, world: World) -> Surroundings | None:
     reach = config.tracker.surroundings
     return Surroundings(world.num_words, world.num_entities, reach) if reach else None
+
+
+def _habits(config: Config, world: World) -> Habits | None:
+    count = config.policy.habits
+    return Habits(count, world.num_entities) if count else None
 
 
 def _policy_encoder(config: Config, world: World, assembly: Assembly) -> nn.Module | None:
@@ -177,7 +184,8 @@ def _policy_builder(config: Config, world: World, assembly: Assembly, categories
 
     def context_detector(*, prior: bool) -> nn.Module:
         standing = TraitScore(hidden, NUM_STANDINGS, dropout) if prior and config.policy.standing else None
-        return ContextDetector(size, hidden, world.num_entities, dropout, standing)
+        minds_habits = prior and config.policy.habits > 0
+        return ContextDetector(size, hidden, world.num_entities, dropout, standing, minds_habits=minds_habits)
 
     def network(detectors: list[nn.Module], vectors: nn.Module, parts: int, seen: int, ending_bias: float) -> nn.Module:
         writer = SpanWriter(size, hidden, (*(hidden for _ in range(parts)), CATEGORY_SIZE))

@@ -22,13 +22,16 @@ Context = Encoded
 
 @dataclass(frozen=True, eq=False)
 class PolicyReading:
-    """The context as the policy networks read it, and who has named what so far [N, E, 4], if they look at that."""
+    """The context as the policy networks read it; who has named what so far [N, E, 4] and what is usually named after
+    such words [N, E] (`model.habits`), if they look at that."""
 
     context: Context
     named: Tensor | None = None
+    foretold: Tensor | None = None
 
     def select(self, rows: Tensor) -> PolicyReading:
-        return PolicyReading(self.context.select(rows), None if self.named is None else self.named[rows])
+        kept = (None if told is None else told[rows] for told in (self.named, self.foretold))
+        return PolicyReading(self.context.select(rows), *kept)
 
 
 class ContextEncoder(Protocol):

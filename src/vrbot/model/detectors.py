@@ -30,12 +30,14 @@ class PolicyEvidence:
     response: Encoded | None = None
     response_mentions: Mentions | None = None
     standing: Tensor | None = None  # [N, E, 5], see `model.standing`
+    foretold: Tensor | None = None  # [N, E], see `model.habits`
 
     def of_prior(self, rows: Tensor, subgraphs: EncodedSubgraphs | None) -> PolicyEvidence:
         """What the prior policy has in these rows, with these subgraphs."""
         standing = None if self.standing is None else self.standing[rows]
-        state = self.state.select(rows)
-        return PolicyEvidence(self.context.select(rows), state, self.table, subgraphs, standing=standing)
+        foretold = None if self.foretold is None else self.foretold[rows]
+        read, state = self.context.select(rows), self.state.select(rows)
+        return PolicyEvidence(read, state, self.table, subgraphs, standing=standing, foretold=foretold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +60,15 @@ class Detector(Protocol):
     def __call__(self, states: Tensor, written: Written, evidence: PolicyEvidence) -> Detection: ...
 
 
+TRUST = 0.75
+"""How much of what habits foretell counts at first."""
+
+
 class ContextDetector(nn.Module):
     """Reasons from the conversation and the state: MLP([h^S; h^c; b]) over all entities (Eqs. 10 and 14).
 
-    What `standing_score` makes of how each entity stands in the conversation is added.
+    What `standing_score` makes of how each entity stands in the conversation is added, and with `minds_habits` what is
+    usually named after such words, as far as that has proved right.
     """
 
     def __init__(
@@ -71,9 +78,12 @@ class ContextDetector(nn.Module):
         num_entities: int,
         dropout: float,
         standing_score: TraitScore | None = None,
+        *,
+        minds_habits: bool = False,
     ) -> None:
         super().__init__()
         self.standing_score = standing_score
+        self.trust = nn.Parameter(torch.tensor(TRUST)) if minds_habits else None
         self.from_evidence = nn.Linear(2 * hidden_size, hidden_size)
         self.from_decoder = nn.Linear(hidden_size, hidden_size, bias=False)
         self.dropout = nn.Dropout(dropout)
@@ -86,6 +96,8 @@ class ContextDetector(nn.Module):
         generation = self.project(self.dropout(hidden)) @ evidence.table[:-1].T + self.bias
         if self.standing_score is not None and evidence.standing is not None:
             generation = generation + self.standing_score(hidden, evidence.standing)
+        if self.trust is not None and evidence.foretold is not None:
+            generation = generation + self.trust * evidence.foretold.unsqueeze(1)
         return Detection(generation=rule_out(generation, ~written.used[..., :-1]))
 
 

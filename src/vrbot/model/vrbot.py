@@ -17,6 +17,7 @@ from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTa
 from vrbot.model.context_encoder import Context, Mentions, PolicyReading, mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Objective, Perception
 from vrbot.model.detectors import PolicyEvidence
+from vrbot.model.habits import Habits
 from vrbot.model.policy_network import Action, WrittenAction
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.set_policy import with_the_expected
@@ -51,7 +52,7 @@ class VRBot(nn.Module):
 
     `words` gives the vectors of the words heard, [N, T] -> [N, T, D]. With a `policy_encoder` the policy networks read
     the context for themselves, and the reply, which costs many times what its keywords cost, does not decide how. With
-    `minds_standing` they are told how every entity stands in the conversation.
+    `minds_standing` they are told how every entity stands in the conversation, with `habits` what is usually next.
     `none_offset` is added to log p(NONE) when the prior policy decides; it is calibrated on validation data.
     """
 
@@ -67,6 +68,7 @@ class VRBot(nn.Module):
         policy_encoder: nn.Module | None,
         response_encoder: BidirectionalEncoder,
         surroundings: Surroundings | None,
+        habits: Habits | None,
         state_reader: SpanReader,
         keyword_reader: SpanReader,
         prior_tracker: nn.Module,
@@ -86,7 +88,7 @@ class VRBot(nn.Module):
         super().__init__()
         self.words, self.table, self.categories = words, table, categories
         self.context_encoder, self.policy_encoder = context_encoder, policy_encoder
-        self.response_encoder, self.surroundings = response_encoder, surroundings
+        self.response_encoder, self.surroundings, self.habits = response_encoder, surroundings, habits
         self.state_reader, self.keyword_reader = state_reader, keyword_reader
         self.prior_tracker, self.inference_tracker = prior_tracker, inference_tracker
         self.subgraph_encoder = subgraph_encoder
@@ -109,7 +111,8 @@ class VRBot(nn.Module):
             mentions = replace(mentions, mask=self.surroundings(inputs)[:, : mentions.mask.shape[1]])
         read = context if self.policy_encoder is None else self.policy_encoder(embedded, inputs, layout)
         named = named_so_far(inputs, layout, self.table.num_entities) if self.minds_standing else None
-        return Heard(inputs.context, context, mentions, self.table(), PolicyReading(read, named))
+        foretold = None if self.habits is None else self.habits(inputs, layout)
+        return Heard(inputs.context, context, mentions, self.table(), PolicyReading(read, named, foretold))
 
     def hear_response(self, targets: TurnTargets) -> HeardResponse:
         """h^R_t and the entities mentioned in the response: for the inference networks only."""
@@ -142,7 +145,7 @@ class VRBot(nn.Module):
         read: Encoded = self.state_reader(state, table)
         standing = None if reading.named is None else standings(reading.named, state)
         graphs = None if self.subgraph_encoder is None else self.subgraph_encoder(state, standing)
-        return PolicyEvidence(reading.context, read, table, graphs, standing=standing)
+        return PolicyEvidence(reading.context, read, table, graphs, standing=standing, foretold=reading.foretold)
 
     def conditions(self, heard: Heard, state: Span, action: Action) -> Conditions:
         """What the reply is written from."""

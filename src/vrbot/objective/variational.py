@@ -24,6 +24,7 @@ from vrbot.model.spans import Choose, Span
 from vrbot.model.vrbot import Heard, HeardResponse, VRBot
 from vrbot.nets.recomputing import computed_again
 from vrbot.objective.bounds import action_bound, joint_bound, state_bound
+from vrbot.objective.habit_teacher import teach_habits
 from vrbot.objective.labels import LABEL_KINDS, KnownLatents, known_latents
 from vrbot.objective.mention_reader import teach_surroundings
 from vrbot.objective.passes import ActionPass, StatePass
@@ -51,8 +52,10 @@ class VariationalObjective:
         self.temperature = Exponential(settings.temperature_start, settings.temperature_end, settings.temperature_steps)
 
     def study(self, model: VRBot, batches: Callable[[], Iterable[SessionBatch]]) -> None:
-        """Learns from labelled turns, before training, how to read: the category of a response, and what the words
-        around a mention say of it."""
+        """Learns before training what is usually named next, and from labelled turns how to read: the category of a
+        response, and what the words around a mention say of it."""
+        if model.habits is not None:
+            teach_habits(model.habits, batches(), labelled_only=self.settings.labelled_turns_only)
         if not self.settings.labels_teach_reading:
             return
         if self.form is not None and "category" in self.labels:

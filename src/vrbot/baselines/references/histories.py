@@ -5,17 +5,13 @@ Letters: T turns, U texts (two for each turn), F features.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from vrbot.dialogue.ragged import offsets_of, places_between
 from vrbot.dialogue.splits import Split
-
-Counts = Any
-"""A scipy CSR matrix; its own type has a parameter that differs between versions."""
+from vrbot.nets.regressions import Counts, rarity_of, tf_idf
 
 
 def said_before(split: Split, last: int | None = None) -> Counts:
@@ -70,10 +66,8 @@ class CharacterFeatures:
         codes, owner = character_ngrams(split, longest, num_characters)
         self.known, index = np.unique(codes, return_inverse=True)
         counts = said_before(split) @ text_counts(index, owner, 2 * split.num_turns, len(self.known))
-        turns_with = np.bincount(counts.indices, minlength=len(self.known))
-        kept = turns_with >= minimum_count
-        self.known, turns_with = self.known[kept], turns_with[kept]
-        self.rarity = (np.log((1 + split.num_turns) / (1 + turns_with)) + 1).astype(np.float32)
+        kept = np.bincount(counts.indices, minlength=len(self.known)) >= minimum_count
+        self.known, self.rarity = self.known[kept], rarity_of(counts)[kept]
 
     def of(self, split: Split) -> Counts:
         """[T, F] for the turns of a split."""
@@ -82,8 +76,4 @@ class CharacterFeatures:
         found = places < len(self.known)
         found[found] = self.known[places[found]] == codes[found]
         counts = text_counts(places[found], owner[found], 2 * split.num_turns, len(self.known))
-        history = sparse.csr_array(said_before(split) @ counts)
-        history.data = (1 + np.log(history.data)).astype(np.float32) * self.rarity[history.indices]
-        lengths = np.sqrt(np.asarray(history.multiply(history).sum(axis=1)).reshape(-1))
-        history.data /= np.repeat(np.where(lengths > 0, lengths, 1), np.diff(history.indptr)).astype(np.float32)
-        return history
+        return tf_idf(sparse.csr_array(said_before(split) @ counts), self.rarity)

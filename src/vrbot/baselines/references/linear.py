@@ -1,6 +1,6 @@
 """A linear action predictor: TF-IDF of the history's character n-grams, one logistic regression for each keyword.
 
-All regressions are fitted at once, by L-BFGS on the sparse matrix. Letters: T turns, F features, K outputs.
+Letters: T turns, F features, K outputs.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse
-from scipy.special import expit
 
 from vrbot.baselines.references.answers import Experience, Phrasebook, ReferenceAnswer, learnt_keywords
-from vrbot.baselines.references.histories import CharacterFeatures, Counts
+from vrbot.baselines.references.histories import CharacterFeatures
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.dialogue.splits import Split
-
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
+from vrbot.nets.regressions import Floats, LogisticRegressions, fit_regressions
 
 FEWEST_EXAMPLES = 10
 """A keyword with fewer training turns is never predicted."""
@@ -27,56 +23,7 @@ FEWEST_EXAMPLES = 10
 HISTORIES_PER_NGRAM = 700
 """An n-gram counts if at least one of so many histories has it (and at least two in all)."""
 
-RIDGE = 0.5
-STEPS, REMEMBERED_STEPS = 40, 5
-SMALLEST_GAIN = 1e-4
-"""Of the loss, relative: the fit stops there. Stopping early is part of the setting, as the ridge is."""
-
 THRESHOLDS = np.linspace(0.02, 0.98, 97)
-
-
-@dataclass(frozen=True, eq=False)
-class LogisticRegressions:
-    """K independent outputs: probabilities expit(X W + b)."""
-
-    weights: Floats  # [F + 1, K], the last row is b
-
-    def scores(self, features: Counts) -> Floats:
-        """Probabilities [T, K]."""
-        found: Floats = expit(features @ self.weights[:-1] + self.weights[-1])
-        return found
-
-
-def fit_regressions(
-    features: Counts, wanted: Floats, *, ridge: float = RIDGE, steps: int = STEPS
-) -> LogisticRegressions:
-    """Maximum likelihood with a penalty of ridge / 2 times the squared weights (the biases go free).
-
-    `wanted` [T, K] is 1 where the output applies.
-    """
-    transposed = sparse.csr_array(features.T)
-    shape = (features.shape[1] + 1, wanted.shape[1])
-
-    def loss(flat: Doubles) -> tuple[float, Doubles]:
-        weights = flat.reshape(shape).astype(np.float32)
-        logits = features @ weights[:-1] + weights[-1]
-        error = expit(logits) - wanted
-        gradient = np.concatenate((transposed @ error + ridge * weights[:-1], error.sum(axis=0, keepdims=True)))
-        likelihood = np.logaddexp(0, logits).sum(dtype=np.float64) - (wanted * logits).sum(dtype=np.float64)
-        penalty = 0.5 * ridge * np.square(weights[:-1]).sum(dtype=np.float64)
-        return float(likelihood + penalty), gradient.astype(np.float64).reshape(-1)
-
-    start = np.zeros(shape)
-    share = (wanted.sum(axis=0) + 0.5) / (len(wanted) + 1)
-    start[-1] = np.log(share / (1 - share))
-    found = optimize.minimize(
-        loss,
-        start.reshape(-1),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": steps, "maxcor": REMEMBERED_STEPS, "ftol": SMALLEST_GAIN, "gtol": 0.0},
-    )
-    return LogisticRegressions(found.x.reshape(shape).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)

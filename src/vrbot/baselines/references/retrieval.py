@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vrbot.baselines.references.answers import Experience, ReferenceAnswer, reply_entities
-from vrbot.baselines.references.histories import Counts, word_counts
+from vrbot.baselines.references.histories import word_counts
 from vrbot.dialogue.splits import Split
 from vrbot.dialogue.vocabulary import UNK
+from vrbot.nets.regressions import Counts
 
 SATURATION, LENGTH_WEIGHT = 1.2, 0.75
 LATEST_TEXTS = 5
