@@ -7,7 +7,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from tests.model.tiny import entity_id, sessions
 from vrbot.baselines.references.answers import Experience, Phrasebook, Reference, learnt_keywords
@@ -20,7 +19,6 @@ from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.evaluation.scorecard import Scorecard, scorecard
 from vrbot.evaluation.trivial import measure_references
-from vrbot.nets.regressions import fit_regressions
 
 PATIENT = ["咳嗽，头痛", "发烧三天", "怎么办"]
 PHYSICIAN = ["有没有乏力？", "考虑流感。", "可以用退热贴。"]
@@ -144,19 +142,6 @@ def test_character_features_equal_those_computed_word_by_word(corpus: Corpus) ->
         length = math.sqrt(sum(weight**2 for weight in weights))
         wanted = sorted(weight / length for weight in weights)
         np.testing.assert_allclose(np.sort(row[row > 0]), wanted, rtol=1e-4)
-
-
-def test_the_regressions_reach_the_optimum_that_scikit_learn_finds() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    generator = np.random.default_rng(0)
-    features = generator.standard_normal((60, 5)).astype(np.float32)
-    wanted = (features[:, :2] + 0.5 * generator.standard_normal((60, 2)) > 0).astype(np.float32)
-    fitted = fit_regressions(sparse.csr_array(features), wanted, ridge=0.5, steps=200)
-    found = fitted.scores(sparse.csr_array(features))
-    for column in range(2):
-        model = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(features, wanted[:, column])
-        np.testing.assert_allclose(found[:, column], model.predict_proba(features)[:, 1], atol=0.02)
 
 
 def test_the_best_threshold_is_the_one_with_the_best_f1() -> None:

@@ -24,6 +24,7 @@ from vrbot.dialogue.preparation import PreparationSettings, prepare
 from vrbot.dialogue.preparation_knowledge import KnowledgeFiles
 from vrbot.dialogue.session import CATEGORIES, Action, Session, Turn
 from vrbot.model.contract import DialogueModel, Moment
+from vrbot.model.habits import Habits, HabitTable, ngram_codes
 from vrbot.model.keyword_scores import KeywordScores, SpanScores
 from vrbot.model.spans import Span
 from vrbot.model.vrbot import VRBot
@@ -185,7 +186,17 @@ def tiny_model(name: str, config: Config, corpus: Corpus, *, seed: int = 0, scal
                 parameter.mul_(scale)
                 if not parameter.any():  # what begins as nothing could hide a leak
                     torch.nn.init.normal_(parameter, std=0.5)
+    if isinstance(habits := getattr(model, "habits", None), Habits):
+        form_habits(habits, corpus)
     return cast(DialogueModel, model.eval())
+
+
+def form_habits(habits: Habits, corpus: Corpus) -> None:
+    """Habits that nobody taught, of every entity, about n-grams that are said."""
+    codes = ngram_codes(batch_of(corpus).inputs.characters).unique()[1:][: len(habits.ngrams)]
+    entities = torch.arange(habits.num_entities)
+    table = HabitTable(torch.randn(len(codes), len(entities)), torch.randn(len(entities)))
+    habits.learn(codes, torch.ones(len(codes)), entities, table, ())
 
 
 def tiny_vrbot(config: Config, corpus: Corpus, *, name: str = "vrbot", seed: int = 0, scale: float = 2.0) -> VRBot:

@@ -58,11 +58,11 @@ def teach_habits(habits: Habits, batches: Iterable[SessionBatch], *, labelled_on
         return
     rarity = rarity_of(said)
     features, wanted = tf_idf(said, rarity), lesson.named[:, entities]
-    usual = torch.from_numpy((told[entities] + 0.5) / (lesson.counted.sum() + 1)).float().logit()
 
     def table(rows: NDArray[np.bool_]) -> HabitTable:
         fitted = fit_regressions(features[rows], wanted[rows])
-        return HabitTable(fitted.weights, fitted.bias - usual)
+        usual = (torch.from_numpy(wanted[rows].sum(axis=0)) + 0.5) / (int(rows.sum()) + 1)
+        return HabitTable(fitted.weights, fitted.bias - usual.logit())
 
     without = [table(lesson.counted & (lesson.part != part)) for part in range(PARTS)]
     known = torch.from_numpy(ngrams), torch.from_numpy(rarity), torch.from_numpy(entities)
