@@ -19,7 +19,7 @@ from vrbot.agent.sources import Judging
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.dialogue.vocabulary import EOS, PAD
 from vrbot.errors import UsageError
-from vrbot.explain.evidence import Evidence
+from vrbot.explain.evidence import Evidence, KeywordEvidence
 from vrbot.explain.explainer import Explainer
 from vrbot.explain.places import word_spans
 from vrbot.explain.steering import Change, perceive
@@ -179,6 +179,26 @@ def test_base_and_scores_of_a_set_keyword_add_up_to_its_logit(make_agent: MakeAg
         logit = keyword.base + (keyword.conversation_score or 0.0) + (keyword.graph_score or 0.0)
         assert math.isclose(1 / (1 + math.exp(-logit)), keyword.probability, abs_tol=1e-6)
         assert keyword.copy_weight == keyword.probability * keyword.from_graph
+
+
+def test_the_habit_score_is_what_forgetting_takes_from_the_conversation_score(make_agent: MakeAgent) -> None:
+    explainer = Explainer(make_agent())
+    model, names = explainer.model, tuple(explainer.agent.pretrained.corpus.inventory.names)[:3]
+    assert model.habits is not None
+    torch.nn.init.normal_(model.habits.bias)
+
+    def keywords() -> tuple[KeywordEvidence, ...]:
+        return evidence_of(explainer.what_if(CONVERSATION, Change(category="diagnosis", keywords=names))).keywords or ()
+
+    before = keywords()
+    model.habits.forget()
+    for with_habits, without in zip(before, keywords(), strict=True):
+        assert with_habits.habit_score
+        assert without.habit_score == 0.0
+        assert with_habits.conversation_score is not None
+        assert without.conversation_score is not None
+        lost = with_habits.conversation_score - without.conversation_score
+        assert math.isclose(with_habits.habit_score, lost, abs_tol=1e-5)
 
 
 def test_mentions_and_copies_stand_where_they_are_said_to(make_agent: MakeAgent) -> None:

@@ -13,7 +13,7 @@ def test_the_regressions_reach_the_optimum_that_scikit_learn_finds() -> None:
     generator = np.random.default_rng(0)
     features = generator.standard_normal((60, 5)).astype(np.float32)
     wanted = (features[:, :2] + 0.5 * generator.standard_normal((60, 2)) > 0).astype(np.float32)
-    fitted = fit_regressions(sparse.csr_array(features), wanted, ridge=0.5, steps=200)
+    fitted = fit_regressions(sparse.csr_array(features), wanted, ridge=0.5, epochs=3000)
     found = fitted.scores(sparse.csr_array(features))
     for column in range(2):
         model = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(features, wanted[:, column])

@@ -12,6 +12,7 @@ from tests.model.tiny import batch_of, with_targets, without_labels
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus
 from vrbot.model.habits import Habits, part_of
+from vrbot.nets import regressions
 from vrbot.objective import habit_teacher
 from vrbot.objective.habit_teacher import PARTS, teach_habits
 
@@ -42,7 +43,10 @@ def named_in(batch: SessionBatch, num_entities: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-def test_what_is_foretold_in_use_is_a_regression_on_all_turns(labelled: bool, corpus: Corpus, habits: Habits) -> None:
+def test_what_is_foretold_in_use_is_a_regression_on_all_turns(
+    labelled: bool, corpus: Corpus, habits: Habits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regressions, "EPOCHS", 3000)
     batch = batch_of(corpus) if labelled else without_labels(batch_of(corpus))
     teach_habits(habits, [batch])
     features = habits.histories(batch.inputs, batch.layout).numpy()

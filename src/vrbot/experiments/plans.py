@@ -103,7 +103,10 @@ def _semi_supervised() -> Plan:
 
 
 def _taken_apart(labels: LabelFractions) -> tuple[Row, ...]:
-    return tuple(Row(name, name, labels, role="ours", oracle=name == "vrbot") for name in (*ABLATIONS, "vrbot"))
+    """The paper's ablations, what decision 0024 added taken out again, and the whole."""
+    parts = [Row(name, name, labels, role="ours") for name in ABLATIONS]
+    without_habits = Row("vrbot-no-habits", "vrbot", labels, role="ours", settings={"policy.habits": 0})
+    return (*parts, without_habits, Row("vrbot", "vrbot", labels, role="ours", oracle=True))
 
 
 def _ablations() -> Plan:

@@ -75,7 +75,8 @@ class KeywordEvidence:
     """A keyword of the action and who spoke for it.
 
     The detectors' scores stand as they are (None: not reached); `base` is the keyword's own log odds where keywords
-    are a set, so that base and scores add up to the logit of its probability under the likeliest category;
+    are a set, so that base and scores add up to the logit of its probability under the likeliest category; of what the
+    conversation says, `habit_score` is what is usually named after such words (None: the model has no habits);
     `probability` counts every category as likely as it was held. `copy_weight` is the part of the
     probability that the graph detector gave, the number in the paper's case study. `explained_by` follows the rule of
     MEP: in the state, said before, or reached by a path. `paths` are those that carry the keyword, best first; it has
@@ -96,6 +97,7 @@ class KeywordEvidence:
     num_paths: int
     paths: tuple[Path, ...]
     confidence: float | None = None
+    habit_score: float | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from vrbot.explain.paths import Edges, Weights, attention_in, nodes_along, path_
 from vrbot.knowledge.entities import Inventory
 from vrbot.knowledge.retrieval import Subgraph
 from vrbot.model.contract import Perception
+from vrbot.model.detectors import ContextDetector
 from vrbot.model.set_policy import SetPolicy
 from vrbot.model.subgraphs import SubgraphEncoder
 from vrbot.model.vrbot import VRBot
@@ -53,6 +54,14 @@ class Reasoning:
     def sources(self) -> KeywordSources:
         """Who spoke for each keyword."""
         return self.judging.sources()
+
+    def habit_of(self, entity: int) -> float | None:
+        """What habits add to an entity's logit; None where the policy minds none."""
+        foretold = self.judging.evidence.foretold
+        trust = [each.trust for each in self.judging.policy.detectors if isinstance(each, ContextDetector)]
+        if foretold is None or not trust or trust[0] is None:
+            return None
+        return float(trust[0] * foretold[0, entity])
 
     @property
     def subgraph(self) -> Subgraph | None:
@@ -121,6 +130,7 @@ def keyword_evidence(
                 explained_by=explanations.of(entity),
                 num_paths=len(paths[position]),
                 paths=shown.get(position, ()),
+                habit_score=reasoning.habit_of(entity),
             )
         )
     return tuple(found)
