@@ -49,7 +49,7 @@ def test_what_is_foretold_in_use_is_a_regression_on_all_turns(
     monkeypatch.setattr(regressions, "EPOCHS", 3000)
     batch = batch_of(corpus) if labelled else without_labels(batch_of(corpus))
     teach_habits(habits, [batch])
-    features = habits.histories(batch.inputs, batch.layout).numpy()
+    features = habits.histories(batch.inputs, batch.layout)[0].numpy()
     heard = (batch.targets.keywords_known | (batch.targets.response_lengths > 0)).numpy()
     wanted, found = named_in(batch, habits.num_entities), told(habits, batch, training=False).numpy()
     judged = 0

@@ -4,7 +4,7 @@ A network that reads a few thousand dialogues learns much of them by heart. A re
 next keywords nearly as well and errs elsewhere; the policy starts from it and learns what it misses (decision 0024).
 It is taught before training (`objective.habit_teacher`) and learns no more after. While training, a dialogue is told
 what a regression says that was taught without it: the policy is to trust it as far as it can be trusted in use.
-Letters: N rows (turns), C characters, F n-grams, K entities it speaks of, E entities.
+Letters: N rows (turns), C characters, F n-grams, S of them said, K entities it speaks of, E entities.
 """
 
 from __future__ import annotations
@@ -74,29 +74,33 @@ class Habits(nn.Module):
     @torch.no_grad()
     def forward(self, inputs: TurnInputs, layout: TurnLayout) -> Tensor:
         """[N, E], in nats."""
-        said = self.histories(inputs, layout)
-        found = said @ self.weights + self.bias
+        said, ngrams = self.histories(inputs, layout)
+        found = said @ self.weights[ngrams] + self.bias
         if self.training and self.without:
             part = part_of(inputs.characters[: layout.num_sessions], len(self.without))[layout.session]
             for number, table in enumerate(self.without):
-                rows = (part == number).nonzero().squeeze(1)
-                width, height = len(table.bias), len(table.weights)
-                found[rows[:, None], torch.arange(width)] = said[rows, :height] @ table.weights + table.bias
+                rows = (part == number).nonzero()
+                spoken_of = torch.arange(len(table.bias), device=rows.device)
+                found[rows, spoken_of] = said[rows.squeeze(1)] @ table.weights[ngrams] + table.bias
         return found.new_zeros(len(found), self.num_entities).index_add(1, self.entities, found)
 
-    def histories(self, inputs: TurnInputs, layout: TurnLayout) -> Tensor:
-        """TF-IDF of the n-grams of all turns so far, rows of length 1 [N, F]."""
+    def histories(self, inputs: TurnInputs, layout: TurnLayout) -> tuple[Tensor, Tensor]:
+        """TF-IDF of the n-grams of all turns so far, rows of length 1 [N, S], and which n-grams these are [S]: those
+        that anybody says."""
         codes = ngram_codes(inputs.characters)
         places = torch.searchsorted(self.ngrams, codes).clamp_max(len(self.ngrams) - 1)
         known = (self.ngrams[places] == codes) & (codes > 0)
-        counts = self.rarity.new_zeros(len(codes), len(self.ngrams)).scatter_add(1, places, known.float())
-        heap, heaps = counts.new_zeros(layout.num_sessions, counts.shape[1]), []
+        ngrams, column = places[known].unique(return_inverse=True)
+        row = known.nonzero()[:, 0]
+        counts = torch.bincount(row * len(ngrams) + column, minlength=len(codes) * len(ngrams))
+        counts = counts.view(len(codes), len(ngrams)).to(self.rarity.dtype)
+        heap, heaps = counts[: layout.num_sessions] * 0.0, []
         for turn in counts.split(layout.turn_sizes):
             heap = heap[: len(turn)] + turn
             heaps.append(heap)
         said = torch.cat(heaps) if heaps else counts
-        weighted = torch.where(said > 0, 1.0 + said.clamp_min(1.0).log(), 0.0) * self.rarity
-        return nn.functional.normalize(weighted, dim=1)
+        weighted = torch.where(said > 0, 1.0 + said.clamp_min(1.0).log(), 0.0) * self.rarity[ngrams]
+        return nn.functional.normalize(weighted, dim=1), ngrams
 
 
 def ngram_codes(characters: Tensor) -> Tensor:
@@ -109,5 +113,5 @@ def ngram_codes(characters: Tensor) -> Tensor:
 
 
 def part_of(characters: Tensor, parts: int) -> Tensor:
-    """Which part of the dialogues each belongs to, told by the characters of its first turn [S, C] -> [S]."""
+    """Which part of the dialogues each belongs to, told by the characters of its first turn [B, C] -> [B]."""
     return characters.sum(dim=1) % parts
