@@ -185,7 +185,7 @@ def test_the_habit_score_is_what_forgetting_takes_from_the_conversation_score(ma
     explainer = Explainer(make_agent())
     model, names = explainer.model, tuple(explainer.agent.pretrained.corpus.inventory.names)[:3]
     assert model.habits is not None
-    torch.nn.init.normal_(model.habits.bias)
+    said = "".join(text for turn in CONVERSATION for text in turn)
 
     def keywords() -> tuple[KeywordEvidence, ...]:
         return evidence_of(explainer.what_if(CONVERSATION, Change(category="diagnosis", keywords=names))).keywords or ()
@@ -199,6 +199,9 @@ def test_the_habit_score_is_what_forgetting_takes_from_the_conversation_score(ma
         assert without.conversation_score is not None
         lost = with_habits.conversation_score - without.conversation_score
         assert math.isclose(with_habits.habit_score, lost, abs_tol=1e-5)
+        assert with_habits.habit_words
+        assert all(word.text in said and word.score > 0 for word in with_habits.habit_words)
+        assert not without.habit_words
 
 
 def test_mentions_and_copies_stand_where_they_are_said_to(make_agent: MakeAgent) -> None:

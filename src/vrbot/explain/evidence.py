@@ -71,15 +71,23 @@ class Path:
 
 
 @dataclass(frozen=True)
+class HabitWord:
+    """A few characters that were said, and what they add to the logit of a keyword that is usually named after them."""
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
 class KeywordEvidence:
     """A keyword of the action and who spoke for it.
 
     The detectors' scores stand as they are (None: not reached); `base` is the keyword's own log odds where keywords
-    are a set, so that base and scores add up to the logit of its probability under the likeliest category; of what the
-    conversation says, `habit_score` is what is usually named after such words (None: the model has no habits);
-    `probability` counts every category as likely as it was held. `copy_weight` is the part of the
-    probability that the graph detector gave, the number in the paper's case study. `explained_by` follows the rule of
-    MEP: in the state, said before, or reached by a path. `paths` are those that carry the keyword, best first; it has
+    are a set, so that base and scores add up to the logit of its probability under the likeliest category. Of what the
+    conversation says, `habit_score` is what is usually named after such words (None: the model has no habits), and
+    `habit_words` are those it comes from. `probability` counts every category as likely as it was held. `copy_weight`
+    is the part of the probability that the graph detector gave, the number in the paper's case study. `explained_by`
+    follows the rule of MEP: in the state, said before, or reached by a path. `paths` are those that carry the keyword, best first; it has
     `num_paths` in all. `confidence` is there where an explainer was calibrated: how often a keyword of this probability
     is right.
     """
@@ -98,6 +106,7 @@ class KeywordEvidence:
     paths: tuple[Path, ...]
     confidence: float | None = None
     habit_score: float | None = None
+    habit_words: tuple[HabitWord, ...] = ()
 
 
 @dataclass(frozen=True)

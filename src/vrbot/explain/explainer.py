@@ -16,6 +16,7 @@ from vrbot.dialogue.batching import SessionBatch
 from vrbot.errors import UsageError
 from vrbot.explain.abstention import Guard
 from vrbot.explain.evidence import Evidence
+from vrbot.explain.habit_words import HabitTerms
 from vrbot.explain.keywords import Reasoning, keyword_evidence
 from vrbot.explain.places import ContextPlaces
 from vrbot.explain.state_changes import state_evidence
@@ -105,8 +106,11 @@ class Explainer:
         row, inventory = len(batch.turn) - 1, self._corpus.inventory
         places = ContextPlaces.of(conversation, int(batch.inputs.context_lengths[row]), self._corpus.encoder)
         perception, said = perceived.perception, self.said(conversation)
+        habits = HabitTerms.of(self.model, batch, row, self._corpus.characters)
         return Evidence(
             words=word_evidence(self.model, perception, row, words, places, self._corpus.vocabulary),
             state=state_evidence(self.model, batch, perceived, places, inventory),
-            keywords=None if reasoning is None else keyword_evidence(reasoning, perception, row, said, inventory),
+            keywords=None
+            if reasoning is None
+            else keyword_evidence(reasoning, perception, row, said, inventory, habits),
         )

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from vrbot.agent.sources import Judging, KeywordSources
 from vrbot.explain.evidence import KeywordEvidence, Path, Reason
+from vrbot.explain.habit_words import HabitTerms
 from vrbot.explain.paths import Edges, Weights, attention_in, nodes_along, path_weights, paths_to, without_edges
 from vrbot.knowledge.entities import Inventory
 from vrbot.knowledge.retrieval import Subgraph
 from vrbot.model.contract import Perception
-from vrbot.model.detectors import ContextDetector
 from vrbot.model.set_policy import SetPolicy
 from vrbot.model.subgraphs import SubgraphEncoder
 from vrbot.model.vrbot import VRBot
@@ -54,14 +54,6 @@ class Reasoning:
     def sources(self) -> KeywordSources:
         """Who spoke for each keyword."""
         return self.judging.sources()
-
-    def habit_of(self, entity: int) -> float | None:
-        """What habits add to an entity's logit; None where the policy minds none."""
-        foretold = self.judging.evidence.foretold
-        trust = [each.trust for each in self.judging.policy.detectors if isinstance(each, ContextDetector)]
-        if foretold is None or not trust or trust[0] is None:
-            return None
-        return float(trust[0] * foretold[0, entity])
 
     @property
     def subgraph(self) -> Subgraph | None:
@@ -103,7 +95,12 @@ class Reasoning:
 
 @torch.no_grad()
 def keyword_evidence(
-    reasoning: Reasoning, perception: Perception, row: int, said: frozenset[int], inventory: Inventory
+    reasoning: Reasoning,
+    perception: Perception,
+    row: int,
+    said: frozenset[int],
+    inventory: Inventory,
+    habits: HabitTerms | None = None,
 ) -> tuple[KeywordEvidence, ...] | None:
     """The evidence for each keyword of a row; `said` are the entities named in the conversation so far."""
     if perception.state is None or perception.keywords is None:
@@ -130,7 +127,8 @@ def keyword_evidence(
                 explained_by=explanations.of(entity),
                 num_paths=len(paths[position]),
                 paths=shown.get(position, ()),
-                habit_score=reasoning.habit_of(entity),
+                habit_score=None if habits is None else habits.score(entity),
+                habit_words=() if habits is None else habits.words(entity),
             )
         )
     return tuple(found)

@@ -39,6 +39,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "because context": "the conversation",
         "because path": "a path",
         "unexplained": "nothing explains it",
+        "usually after": "usually named after",
         "paths": "paths that carry it",
         "no single path": "{count} paths lead there, none carries it alone",
         "weight": "weight",
@@ -83,6 +84,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "because context": "对话",
         "because path": "路径",
         "unexplained": "没有依据",
+        "usually after": "通常在这些字句之后提到",
         "paths": "支持路径",
         "no single path": "共有 {count} 条路径可达，没有单独起作用的一条",
         "weight": "权重",
@@ -157,6 +159,9 @@ def _keywords(keywords: tuple[KeywordEvidence, ...] | None, words: Mapping[str, 
         yield f"  {printable(keyword.name)} {keyword.probability:.1%}{sure} ({'; '.join(shares)})"
         reasons = ", ".join(words[f"because {reason}"] for reason in keyword.explained_by)
         yield f"    {words['because']}: {reasons}" if reasons else f"    {words['unexplained']}"
+        if keyword.habit_words:
+            usual = ", ".join(f"“{printable(word.text)}” {word.score:+.2f}" for word in keyword.habit_words)
+            yield f"    {words['usually after']}: {usual}"
         if keyword.paths:
             yield f"    {words['paths']}:"
             yield from (f"      {path_text(path, words)}" for path in keyword.paths)
