@@ -87,9 +87,9 @@ class KeywordEvidence:
     conversation says, `habit_score` is what is usually named after such words (None: the model has no habits), and
     `habit_words` are those it comes from. `probability` counts every category as likely as it was held. `copy_weight`
     is the part of the probability that the graph detector gave, the number in the paper's case study. `explained_by`
-    follows the rule of MEP: in the state, said before, or reached by a path. `paths` are those that carry the keyword, best first; it has
-    `num_paths` in all. `confidence` is there where an explainer was calibrated: how often a keyword of this probability
-    is right.
+    follows the rule of MEP: in the state, said before, or reached by a path. `paths` are those that carry the keyword,
+    best first; it has `num_paths` in all. `confidence` is there where an explainer was calibrated: how often a keyword
+    of this probability is right.
     """
 
     name: str
