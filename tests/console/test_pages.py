@@ -16,7 +16,7 @@ from tests.console.conftest import OpenPage
 from tests.console.serving import Served
 from vrbot.serving.api.settings import DEMO_PHYSICIAN
 from vrbot.serving.console import words
-from vrbot.serving.console.desk_view import Mark, Trail, pieces, source_marks, view_of
+from vrbot.serving.console.desk_view import Mark, Trail, keyword_chips, pieces, source_marks, view_of
 from vrbot.serving.console.overview import listed
 from vrbot.serving.console.path_picture import ShownPath, picture
 from vrbot.serving.console.samples import seed_samples
@@ -34,6 +34,15 @@ def test_every_string_is_there_in_both_languages_with_the_same_places(module: st
         for key in table["zh"]:
             places = [sorted(re.findall(r"{(\w+)}", table[language][key])) for language in words.LANGUAGES]
             assert places[0] == places[1], key
+
+
+def test_a_keyword_tells_after_which_words_it_is_usually_named() -> None:
+    """Where its evidence has any: older replies have none."""
+    named = [{"name": "cough", "source": "graph"}, {"name": "fever"}, {"name": "rash"}]
+    told = [{"name": "cough", "habit_words": [{"text": "for days", "score": 0.4}, {"text": "nig", "score": 0.1}]}]
+    split = keyword_chips({"keywords": named, "evidence": {"keywords": [*told, {"name": "rash"}]}})
+    assert [chip.note for chip in split.graph] == ["“for days”, “nig”"]
+    assert [chip.note for chip in split.conversation] == ["", ""]
 
 
 marks = st.builds(Mark, st.integers(-3, 40), st.integers(-3, 40), st.sampled_from(("a", "b")))

@@ -216,10 +216,18 @@ class KeywordSplit:
 def keyword_chips(reply: Mapping[str, Any]) -> KeywordSplit:
     """Keywords from the conversation, and keywords from the graph."""
     sides: dict[str, list[Chip]] = {"conversation": [], "graph": []}
+    usual = {each["name"]: _usually_after(each) for each in _listed(evidence_of(reply).get("keywords"))}
     for each in _listed(reply.get("keywords")):
-        chip = Chip(str(each["name"]), str(each.get("type") or "other"), "keyword", each.get("probability"))
+        note = usual.get(each["name"], "")
+        chip = Chip(str(each["name"]), str(each.get("type") or "other"), "keyword", each.get("probability"), note)
         sides["graph" if each.get("source") == "graph" else "conversation"].append(chip)
     return KeywordSplit(tuple(sides["conversation"]), tuple(sides["graph"]))
+
+
+def _usually_after(keyword: Mapping[str, Any]) -> str:
+    """The words after which a keyword is usually named, if its evidence has any."""
+    words = keyword.get("habit_words")
+    return ", ".join(f"“{word['text']}”" for word in words) if isinstance(words, list) else ""
 
 
 def action_of(reply: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:

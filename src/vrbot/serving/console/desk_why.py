@@ -122,7 +122,8 @@ class WhyColumn:
         with ui.element("span").classes(f"chip chip-keyword chip-{side.split()[-1]}") as made:
             made.props["data-keyword"] = chip.name
             name = ui.element("button").classes("chip-name").props('type="button"')
-            name.props["title"] = self._heard("paths of", name=chip.name)
+            usual = self._heard("usually after", words=chip.note) if chip.note else ""
+            name.props["title"] = "\n".join(filter(None, (self._heard("paths of", name=chip.name), usual)))
             name.on("click", lambda: self._choose(chip.name), args=[])
             with name:
                 ui.element("span").classes(f"kind kind-{chip.type}")
