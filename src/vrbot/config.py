@@ -156,11 +156,13 @@ class FactSettings(_Settings):
 
 
 class FlowSettings(_Settings):
-    """`dual-flow`: what its terms of the loss weigh, and how often the generator sees a guessed action in training."""
+    """`dual-flow`: what its terms of the loss weigh, and how often the generator sees a guessed action in training;
+    with `habits` it is given the habits that VRBot starts from (decision 0024), which are none of its own idea."""
 
     entity_weight: float = Field(4.0, ge=0)
     act_weight: float = Field(4.0, ge=0)
     guessed_share: float = Field(0.5, ge=0, le=1)
+    habits: bool = False
 
 
 class SedstSettings(_Settings):

@@ -25,6 +25,7 @@ from vrbot.config import Config
 from vrbot.dialogue.batching import Limits, SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.corpus import Corpus
 from vrbot.nets.turn_memory import TurnMemory, turns_so_far
+from vrbot.objective import habit_teacher
 
 FLOWS = ("entities", "acts", "recognised")
 
@@ -199,3 +200,22 @@ def calibrate_at(model: DualFlow, offset: float, batch: SessionBatch) -> float:
         predicted, expected = {e for e in row if e >= 0}, {e for e in said if e >= 0}
         hits, named, gold = hits + len(predicted & expected), named + len(predicted), gold + len(expected)
     return 200 * hits / max(named + gold, 1)
+
+
+def test_habits_are_given_to_it_on_demand_only(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(habit_teacher, "FEWEST_EXAMPLES", 0)
+    batch = batch_of(corpus)
+    assert dual_flow(corpus).habits is None
+    model = dual_flow(corpus, tiny_config(flows__habits=True))
+    model.study(model, lambda: [batch])
+    assert model.habits is not None
+    foretold = model.hear(batch.inputs, batch.layout).foretold
+    assert foretold is not None
+    assert foretold.any()
+    before = model.perceive(batch.inputs, batch.layout).keywords
+    model.habits.bias -= 100.0
+    after = model.perceive(batch.inputs, batch.layout).keywords
+    assert before is not None
+    assert after is not None
+    assert (before >= 0).any()
+    assert not (after >= 0).any()

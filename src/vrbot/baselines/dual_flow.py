@@ -10,6 +10,7 @@ Letters: N rows, C categories, E entities, L span positions, H hidden size.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +28,7 @@ from vrbot.model.build import CATEGORY_SIZE, build_generator, keyword_order
 from vrbot.model.build_reading import at_policy_rate, build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.detectors import BilinearNodeScore, ContextDetector, GraphDetector, PolicyEvidence
+from vrbot.model.habits import Habits
 from vrbot.model.policy_network import Action, PriorEvidence
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.set_policy import SetPolicy
@@ -39,6 +41,7 @@ from vrbot.nets.encoders import Encoded
 from vrbot.nets.hierarchical import HierarchicalEncoder
 from vrbot.nets.one_hop import latest_entities
 from vrbot.nets.turn_memory import TurnMemory, turns_so_far
+from vrbot.objective.habit_teacher import teach_habits
 from vrbot.objective.labels import in_order_of
 from vrbot.probability.category import chosen_log_prob
 
@@ -103,6 +106,7 @@ class Followed:
     flows: FlowVectors
     latest: Span
     table: Tensor  # [E+1, D]
+    foretold: Tensor | None = None  # [N, E]
 
 
 class DualFlow(nn.Module):
@@ -127,6 +131,7 @@ class DualFlow(nn.Module):
         generator: ResponseGenerator,
         preference: Tensor,
         settings: FlowSettings,
+        habits: Habits | None,
         *,
         latest_length: int,
         action_length: int,
@@ -136,10 +141,16 @@ class DualFlow(nn.Module):
         self.words, self.table, self.encoder, self.flows = words, table, encoder, flows
         self.subgraph_encoder, self.prior_policy, self.generator = subgraph_encoder, policy, generator
         self.latest_reader, self.keyword_reader = readers
+        self.habits = habits
         self.latest_length, self.action_length, self.settings = latest_length, action_length, settings
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("preference", preference, persistent=False)
         self.register_buffer("none_offset", torch.zeros(()))
+
+    def study(self, model: DualFlow, batches: Callable[[], Iterable[SessionBatch]]) -> None:
+        """Learns before training what is usually named next, if it is to start from that."""
+        if self.habits is not None:
+            teach_habits(self.habits, batches())
 
     def loss(self, batch: SessionBatch, moment: Moment) -> BatchLoss:
         """Negative log likelihoods of the next entities, of next and past acts where labelled, and of the reply."""
@@ -194,7 +205,8 @@ class DualFlow(nn.Module):
         context: Encoded = self.encoder(embedded, inputs.context, inputs.context_lengths, layout)
         latest = latest_entities(inputs, self.table.num_entities, self.latest_length, layout)
         span = span_of(latest, self.latest_length, self.table.num_entities)
-        return Followed(inputs.context, context, self.flows(context, inputs, layout), span, self.table())
+        foretold = None if self.habits is None else self.habits(inputs, layout)
+        return Followed(inputs.context, context, self.flows(context, inputs, layout), span, self.table(), foretold)
 
     def track(self, heard: Followed, layout: TurnLayout) -> Span:
         """Where the graph is entered: the entities last named."""
@@ -205,7 +217,8 @@ class DualFlow(nn.Module):
         context = heard.context
         acts = Encoded(context.tokens, context.mask, self.dropout(heard.flows.acts))
         entities = Encoded(context.tokens, context.mask, self.dropout(heard.flows.entities))
-        return PolicyEvidence(acts, entities, heard.table, self.subgraph_encoder(latest))
+        graphs = self.subgraph_encoder(latest)
+        return PolicyEvidence(acts, entities, heard.table, graphs, foretold=heard.foretold)
 
     def decide(self, log_probs: Tensor) -> Tensor:
         """Named or not, the last symbol shifted by the calibrated offset; the category is left to itself."""
@@ -263,12 +276,13 @@ def build_dual_flow(config: Config, world: World) -> DualFlow:
     words = build_words(config, world)
     acts = nn.Embedding(len(CATEGORIES), CATEGORY_SIZE)
     retriever = SubgraphRetriever(world.graph, policy.hops, policy.subgraph_limit, cache_size=20_000)
+    habits = Habits(policy.habits, world.num_entities) if config.flows.habits and policy.habits else None
     encoder, flows = build_encoder(config), DualFlows(world.num_entities, acts, hidden, dropout)
     subgraphs = SubgraphEncoder(retriever, world.num_entities, policy.graph_size, hidden)
     decides = SetPolicy(
         ActionClassifier((hidden, hidden, hidden), len(CATEGORIES), dropout),
         [
-            ContextDetector(size, hidden, world.num_entities, dropout),
+            ContextDetector(size, hidden, world.num_entities, dropout, minds_habits=habits is not None),
             GraphDetector(BilinearNodeScore(2 * hidden, hidden, dropout)),
         ],
         PriorEvidence(hidden, with_graph=True),
@@ -289,6 +303,7 @@ def build_dual_flow(config: Config, world: World) -> DualFlow:
         build_generator(config, world, words, obeys=True),
         keyword_order(config, world),
         config.flows,
+        habits,
         latest_length=config.tracker.length,
         action_length=policy.length,
         dropout=dropout,

@@ -84,7 +84,7 @@ class Objective(Protocol):
 
 @runtime_checkable
 class StudiesLabels(Protocol):
-    """An objective that looks at all turns and their labels before training begins or goes on."""
+    """A model or an objective that looks at all turns and their labels before training begins or goes on."""
 
     def study(self, model: Any, batches: Callable[[], Iterable[SessionBatch]]) -> None:
         """`batches` may be asked for more than once."""

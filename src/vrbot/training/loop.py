@@ -96,8 +96,9 @@ class Trainer:
         self.folder, self.observers = folder, observers if self.workers.is_first else ()
         self.workers.own_shards(settings.shards)  # refuses a number that cannot be dealt out
         model.to(self.workers.device)
-        if isinstance(objective := getattr(model, "objective", None), StudiesLabels):
-            objective.study(model, self._all_turns)
+        for student in (model, getattr(model, "objective", None)):
+            if isinstance(student, StudiesLabels):
+                student.study(model, self._all_turns)
         self.optimiser = Optimiser(trainable(model), settings, rate_factors(model))
         self.average = WeightAverage(self.optimiser.parameters, settings.average_decay)
         self.progress = first_progress(settings)
