@@ -193,7 +193,8 @@ def tiny_model(name: str, config: Config, corpus: Corpus, *, seed: int = 0, scal
 
 def form_habits(habits: Habits, corpus: Corpus) -> None:
     """Habits that nobody taught, of every entity, about n-grams that are said."""
-    codes = ngram_codes(batch_of(corpus).inputs.characters).unique()[1:][: len(habits.ngrams)]
+    codes = ngram_codes(batch_of(corpus).inputs.characters).unique()[1:]
+    codes = codes[torch.linspace(0, len(codes) - 1, len(habits.ngrams)).long()].unique()
     entities = torch.arange(habits.num_entities)
     table = HabitTable(torch.randn(len(codes), len(entities)), torch.randn(len(entities)))
     habits.learn(codes, torch.ones(len(codes)), entities, table, ())

@@ -106,7 +106,8 @@ class Explainer:
         row, inventory = len(batch.turn) - 1, self._corpus.inventory
         places = ContextPlaces.of(conversation, int(batch.inputs.context_lengths[row]), self._corpus.encoder)
         perception, said = perceived.perception, self.said(conversation)
-        habits = HabitTerms.of(self.model, batch, row, self._corpus.characters)
+        texts = " ".join(text for turn in conversation for text in turn)
+        habits = HabitTerms.of(self.model, batch, row, self._corpus.characters, texts)
         return Evidence(
             words=word_evidence(self.model, perception, row, words, places, self._corpus.vocabulary),
             state=state_evidence(self.model, batch, perceived, places, inventory),
