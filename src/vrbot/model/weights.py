@@ -47,7 +47,10 @@ def model_from_bytes(model: torch.nn.Module, content: bytes) -> None:
     try:
         model.load_state_dict({**saved, **{name: saved[first] for name, first in shared.items()}})
     except RuntimeError as error:
-        raise VRBotError(f"the saved weights are those of another model: {' '.join(str(error).split())}") from error
+        raise VRBotError(
+            f"the saved weights are those of another model ({' '.join(str(error).split())}): "
+            "a version of vrbot with other parts may have trained it; use that version, or train it again"
+        ) from error
 
 
 def shared_names(state: Mapping[str, Tensor]) -> dict[str, str]:
