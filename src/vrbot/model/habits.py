@@ -69,7 +69,8 @@ class Habits(nn.Module):
         self.ngrams[: len(ngrams)], self.rarity[: len(ngrams)] = ngrams, rarity
         self.entities[: len(entities)] = entities
         self.weights[: len(ngrams), : len(entities)], self.bias[: len(entities)] = table.weights, table.bias
-        self.without = without
+        device = self.weights.device
+        self.without = [HabitTable(each.weights.to(device), each.bias.to(device)) for each in without]
 
     @torch.no_grad()
     def forward(self, inputs: TurnInputs, layout: TurnLayout) -> Tensor:
