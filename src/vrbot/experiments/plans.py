@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from vrbot.baselines.catalogue import CATALOGUE
@@ -31,6 +32,11 @@ def _baseline(model: str, labels: LabelFractions = UNLABELLED) -> Row:
     return Row(model, model, labels, settings=_own_settings(model, labels))
 
 
+def _with_habits(row: Row) -> Row:
+    """The strongest other system, given what decision 0024 gave VRBot: whose doing is a lead?"""
+    return replace(row, name=row.name.replace("dual-flow", "dual-flow-habits"), settings={"flows.habits": True})
+
+
 def _split(rows: Iterable[Row]) -> tuple[tuple[Row, ...], tuple[Missing, ...]]:
     """Rows whose model is there, and the others with the reason."""
     found = list(rows)
@@ -45,6 +51,7 @@ def _unlabelled() -> Plan:
     rows, missing = _split(
         [
             *map(_baseline, WITHOUT_LABELS),
+            _with_habits(_baseline("dual-flow")),
             Row("vrbot", "vrbot", role="ours", oracle=True),
         ]
     )
@@ -82,6 +89,7 @@ def _semi_supervised() -> Plan:
             *_graded("postks", (0, 0, 0), levels),
             *_graded("hred-bert", (0, 0, 0, 0), (10, *levels)),
             *_graded("dual-flow", (0, 0, 0), levels),
+            *map(_with_habits, _graded("dual-flow", (0,), (25,))),
             *_graded("damd", levels, levels),
             *_graded("moss", levels, levels),
             *_graded("vrbot-un", (25, 50), (25, 50)),
