@@ -21,8 +21,8 @@ from vrbot.dialogue.splits import Split
 OFFSETS = tuple(-0.3 * step for step in range(17))
 """From 0 (the network's own word) to -4.8; keyword F1 is flat between neighbours."""
 
-LEVEL = 0.99
-"""Scores this close to the best differ by chance; of them the fewest keywords are taken: a reply has to name them."""
+NEIGHBOURS = torch.tensor([0.25, 0.5, 0.25])
+"""An offset counts by its own score and by those beside it, so that chance decides less (decision 0025)."""
 
 
 def calibrate(model: Any, split: Split, limits: Limits) -> None:
@@ -107,12 +107,13 @@ class _Tally:
         self.hits[offset] += (named & said).sum(dim=0)
 
     def best(self) -> tuple[int, float]:
-        """The offset that names least of those `LEVEL` with the best mean of two micro-F1 scores, over all keywords and
-        without the most frequent one (which else decides alone how many others are named), and its score over all."""
+        """The offset with the best mean of two micro-F1 scores, over all keywords and without the most frequent one
+        (which else decides alone how many others are named), smoothed; and its score over all."""
         others = torch.arange(len(self.said)) != self.said.argmax()
         overall, rest = (self._f1(kept) for kept in (torch.ones_like(others), others))
-        both = overall + rest
-        best = int((both >= LEVEL * both.max()).nonzero()[0])
+        both = (overall + rest).view(1, -1)
+        around = torch.nn.functional.pad(both, (1, 1), mode="replicate").squeeze(0).unfold(0, 3, 1)  # [offsets, 3]
+        best = int((around @ NEIGHBOURS).argmax())
         return best, float(overall[best])
 
     def _f1(self, kept: Tensor) -> Tensor:
