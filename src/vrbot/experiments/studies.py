@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from vrbot.agent.respond import Conversation
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.session import CATEGORIES, Session
 from vrbot.evaluation.human_folders import write_folder
@@ -15,7 +16,10 @@ from vrbot.evaluation.human_systems import Field, read_field
 from vrbot.evaluation.reply_files import read_replies
 from vrbot.evaluation.tables import Cell, Table
 from vrbot.evaluation.turns import Latents, ScoredTurn
+from vrbot.experiments.folder import RUN
 from vrbot.experiments.results import SystemRuns
+from vrbot.explain.explainer import Explainer
+from vrbot.explain.readable import reasons
 
 MOST_DIALOGUES = 100
 EARLIEST_TURN = 1
@@ -66,11 +70,24 @@ def case_table(systems: Sequence[SystemRuns], corpus: Corpus, title: str) -> Tab
     rows += [(f"R{number + 1}", turn.physician) for number, turn in enumerate(session.turns[: here.turn])]
     rows.sort(key=lambda row: (int(row[0][1:]), row[0][0] == "R"))
     rows += [("physician", here.reference), *_latent_rows("labelled", here.gold, names)]
+    said = [(turn.patient, turn.physician) for turn in session.turns[: here.turn]]
+    conversation = [*said, (session.turns[here.turn].patient, "")]
+    explained = {one.name for one in systems if one.role == "ours"}
     for name, answered in turns.items():
         rows += _latent_rows(name, answered[place].prior, names)
+        if name in explained:
+            rows += [(f"{name}: why", line) for line in _reasons(replies[name].parent / RUN, corpus, conversation)]
         rows.append((f"{name}: reply", answered[place].reply))
     cells = tuple((Cell(who), Cell(said)) for who, said in rows)
     return Table(title, ("who", "what"), cells, ("The turn was drawn by a hash of its name, not for its outcome",))
+
+
+def _reasons(run: Path, corpus: Corpus, conversation: Conversation) -> list[str]:
+    """What the run's model says its state and action rest on; nothing where the model was not kept."""
+    if not run.is_dir():
+        return []
+    reply = Explainer.from_pretrained(run, corpus=corpus.directory).respond(conversation)
+    return [line for line in reasons(reply, "en") if line]
 
 
 def _choose(turns: Sequence[ScoredTurn]) -> int | None:

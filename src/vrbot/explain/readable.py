@@ -125,19 +125,26 @@ def readable(reply: Reply, language: str) -> list[str]:
         lines.append(f"{words['confidence']}: {evidence.confidence:.0%}")
     if evidence.abstain:
         lines.append(f"{words['abstain']}: " + ", ".join(words[reason] for reason in evidence.abstain))
-    lines += _state(evidence.state, words)
-    if reply.categories is not None:
-        shares = "  ".join(f"{words[name]} {reply.categories[name]:.1%}" for name in CATEGORIES)
-        lines += ["", f"{words['action']}: {shares}"]
-    lines += _keywords(evidence.keywords, words)
+    lines += ["", *reasons(reply, language)]
     lines += ["", f"{words['words']}:", *(f"  {line}" for line in _spoken(evidence.words, words))]
     return [*lines, "", words["notice"]]
+
+
+def reasons(reply: Reply, language: str) -> list[str]:
+    """What the state and the action rest on, line by line: mentions, shares, paths and their weights."""
+    evidence, words = reply.evidence, words_of(language)
+    if not isinstance(evidence, Evidence):
+        return []
+    lines = list(_state(evidence.state, words))
+    if reply.categories is not None:
+        shares = "  ".join(f"{words[name]} {reply.categories[name]:.1%}" for name in CATEGORIES)
+        lines += [*([""] if lines else []), f"{words['action']}: {shares}"]
+    return [*lines, *_keywords(evidence.keywords, words)]
 
 
 def _state(state: tuple[StateEvidence, ...] | None, words: Mapping[str, str]) -> Iterator[str]:
     if state is None:
         return
-    yield ""
     yield f"{words['state']}:" + ("" if state else f" {words['none']}")
     for entity in state:
         causes = [f"{place_text(m.place, words)} “{printable(m.text)}” {m.share:.0%}" for m in entity.mentions]
