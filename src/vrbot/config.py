@@ -77,7 +77,8 @@ class PolicySettings(_Settings):
 
 
 class ObjectiveSettings(_Settings):
-    """How the bounds are weighted and sampled; `paper` is the true sum of the two bounds."""
+    """How the bounds are weighted and sampled; `paper` is the true sum of the two bounds. With `marks_guesses` the
+    generator is told which actions are guesses, and speaks as if its own were none (decision 0026)."""
 
     temperature_start: float = Field(1.0, gt=0)
     temperature_end: float = Field(0.3, gt=0)
@@ -95,6 +96,7 @@ class ObjectiveSettings(_Settings):
     kl_floor: float | None = None
     bound: Literal["two-stage", "joint"] = "two-stage"
     split_reconstruction: bool = True
+    marks_guesses: bool = True
     labelled_turns_only: bool = False
     pseudo_label_steps: int = Field(0, ge=0)
     categories_by_form: bool = True
@@ -324,6 +326,7 @@ def paper() -> Config:
             temperature_steps=30_000,
             straight_through=False,
             split_reconstruction=False,
+            marks_guesses=False,
             categories_by_form=False,
             labels_teach_reading=False,
             policy_weight=1.0,

@@ -53,10 +53,10 @@ def measure_oracle(
 
 
 def under_action(model: VRBot, perception: Perception, action: Action) -> Perception:
-    """The same perception with another action behind the reply."""
+    """The same perception with an action behind the reply that it is told."""
     given: Conditions = perception.conditions
     read = model.keyword_reader(action.keywords, model.table())
-    return replace(perception, conditions=replace(given, action=action, keywords_read=read))
+    return replace(perception, conditions=replace(given, action=action, keywords_read=read, guessed=None))
 
 
 def gold_action(model: VRBot, targets: TurnTargets, perception: Perception) -> Action:

@@ -105,13 +105,14 @@ def _probe_batch(model: VRBot, batch: SessionBatch, corpus: Corpus, decoding: De
     def replies(action: Action) -> list[str]:
         return reply_texts(model, under_action(model, perception, action), corpus.encoder, decoding)
 
-    def log_probs(action: Action) -> list[float]:
-        seen: Perception = under_action(model, perception, action)
+    def log_probs(seen: Perception) -> list[float]:
         found: Tensor = model.reply_log_prob(seen, targets.response, targets.response_lengths)
         return [float(value) for value in found]
 
     texts = {"prior": replies(own), "gold": replies(gold), "exchanged": replies(exchange.action)}
-    logs = {"prior": log_probs(own), "inference": log_probs(inferred), "gold": log_probs(gold)}
+    told_of = {"inference": inferred, "gold": gold}
+    logs = {"prior": log_probs(perception)}
+    logs |= {name: log_probs(under_action(model, perception, action)) for name, action in told_of.items()}
     priors, posteriors, told = (
         prior_latents(model, perception),
         inference_latents(model, batch),

@@ -72,6 +72,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
     words = build_words(config, world)
     categories = nn.Embedding(len(CATEGORIES), CATEGORY_SIZE)
     policy = _policy_builder(config, world, assembly, categories)
+    guesses = config.objective.marks_guesses and config.objective.bound == "two-stage"
     return VRBot(
         words=build_heard_words(config, world, words) if assembly.pretrained else words,
         table=EntityTable(words, world.entity_words),
@@ -89,7 +90,7 @@ def build_vrbot(config: Config, world: World, assembly: Assembly, objective: Obj
         prior_policy=policy.prior(),
         inference_policy=policy.inference(),
         show_state=Shown() if assembly.state else Hidden(),
-        generator=build_generator(config, world, words, obeys=assembly.action),
+        generator=build_generator(config, world, words, obeys=assembly.action, doubts=assembly.action and guesses),
         state_length=config.tracker.length,
         action_length=config.policy.length,
         dropout=network.dropout,
@@ -116,8 +117,11 @@ def _policy_encoder(config: Config, world: World, assembly: Assembly) -> nn.Modu
     return build_history_encoder(config, world)
 
 
-def build_generator(config: Config, world: World, words: nn.Embedding, *, obeys: bool) -> ResponseGenerator:
-    """`obeys` says whether there is an action that decides what the reply names."""
+def build_generator(
+    config: Config, world: World, words: nn.Embedding, *, obeys: bool, doubts: bool = False
+) -> ResponseGenerator:
+    """`obeys` says whether there is an action that decides what the reply names, `doubts` whether the generator is told
+    which actions are guesses."""
     network = config.network
     cell = (ReadingsFed if network.readings == "fed" else ReadingsLate)(network.embedding_size, network.hidden_size)
     return ResponseGenerator(
@@ -132,6 +136,7 @@ def build_generator(config: Config, world: World, words: nn.Embedding, *, obeys:
         coverage=network.coverage,
         keyword_bonus=config.decoding.keyword_bonus,
         only_keywords=obeys and config.decoding.only_keywords,
+        doubts=doubts,
         precision=config.decoding.precision,
     )
 

@@ -39,7 +39,8 @@ SLIGHT = 1e-6
 class Conditions:
     """What a reply is written from: W = (R_{t-1}, U_t, S_t, A^k_t) and their vectors.
 
-    `by_policy` is what the policy read, for whoever asks why it chose so.
+    `by_policy` is what the policy read, for whoever asks why it chose so; `guessed` says whose action is a guess of the
+    prior's (None: nobody's), which scoring minds and a search does not.
     """
 
     context_words: Tensor  # [N, T]
@@ -49,17 +50,7 @@ class Conditions:
     action: Action
     keywords_read: Encoded
     by_policy: PolicyReading | None = None
-
-    def followed_by(self, other: Conditions) -> Conditions:
-        """The rows of both."""
-        return Conditions(
-            torch.cat((self.context_words, other.context_words)),
-            self.context.followed_by(other.context),
-            self.state.followed_by(other.state),
-            self.state_read.followed_by(other.state_read),
-            self.action.followed_by(other.action),
-            self.keywords_read.followed_by(other.keywords_read),
-        )
+    guessed: Tensor | None = None  # [N]
 
     def select(self, rows: Tensor) -> Conditions:
         return Conditions(
@@ -70,6 +61,7 @@ class Conditions:
             self.action.select(rows),
             self.keywords_read.select(rows),
             None if self.by_policy is None else self.by_policy.select(rows),
+            None if self.guessed is None else self.guessed[rows],
         )
 
 
@@ -127,7 +119,8 @@ class ResponseGenerator(nn.Module):
     With `coverage` it reads only those action keywords that it has not named yet, by any of their surface forms
     (`meanings` [V, K], -1 where a word means nothing): so it learns to name all, each once, and then to stop.
     `keyword_bonus` is how much (in nats) a search prefers the names of the keywords that are left; with `only_keywords`
-    it names no entity that is not one of the keywords.
+    it names no entity that is not one of the keywords. With `doubts` it is told which actions are guesses: so it learns
+    from them what physicians say when the prior is wrong, and not to distrust an action.
     """
 
     entity_words: Tensor
@@ -149,6 +142,7 @@ class ResponseGenerator(nn.Module):
         coverage: bool,
         keyword_bonus: float = 0.0,
         only_keywords: bool = False,
+        doubts: bool = False,
         precision: Precision = "float32",
     ) -> None:
         """`precision` is that of the words' scores in a search; training and scoring are always in float32."""
@@ -164,6 +158,7 @@ class ResponseGenerator(nn.Module):
         self.output = nn.Linear(hidden_size, words.embedding_dim)
         self.output_bias = nn.Parameter(torch.zeros(words.num_embeddings))
         self.copy_query = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.doubt = nn.Parameter(torch.zeros(hidden_size)) if doubts else None
         self.dropout = nn.Dropout(dropout)
         self._projection: Prepared[Projection | RoundedProjection]
         self._projection = Prepared(Projection if precision == "float32" else RoundedProjection)
@@ -175,9 +170,12 @@ class ResponseGenerator(nn.Module):
         self.register_buffer("naming", (meanings >= 0).any(dim=1).nonzero().squeeze(1), persistent=False)
 
     def initial(self, given: Conditions, categories: Tensor) -> DecoderState:
-        """b^R_0 = W_d [h^c; h^S; e^{A^c}; h^{A^k}], and the memories; categories are vectors [N, D]."""
+        """b^R_0 = W_d [h^c; h^S; e^{A^c}; h^{A^k}], and the memories; categories are vectors [N, D].
+
+        Whoever speaks does what the action says: a guess is taken for certain here.
+        """
         response = given.context_words.new_zeros(len(given.context_words), 0)
-        begun = self._begin(self.sources(given, response), categories)
+        begun = self._begin(self.sources(replace(given, guessed=None), response), categories)
         memory = replace(begun.memory, barred=self._barred(begun.memory)) if self.only_keywords else begun.memory
         return replace(begun, memory=replace(memory, readings=self.cell.prepared(memory.readings)))
 
@@ -221,11 +219,19 @@ class ResponseGenerator(nn.Module):
             given.context,
             torch.arange(len(response), device=response.device),
             given.state_read,
-            given.keywords_read,
+            self._marked(given),
             torch.cat(words, dim=1),
             given.action.keywords.ids,
             self._span_match(response, spans),
         )
+
+    def _marked(self, given: Conditions) -> Encoded:
+        """The keywords as they are read, those of guessed actions with the doubt."""
+        if self.doubt is None or given.guessed is None:
+            return given.keywords_read
+        mark = given.guessed.unsqueeze(1) * self.doubt  # [N, H]
+        read = given.keywords_read
+        return replace(read, tokens=read.tokens + mark.unsqueeze(1), summary=read.summary + mark)
 
     def _word_log_probs(
         self, given: ReplySources, categories: Tensor, response: Tensor, lengths: Tensor, vocabulary: Tensor

@@ -147,14 +147,17 @@ class VRBot(nn.Module):
         graphs = None if self.subgraph_encoder is None else self.subgraph_encoder(state, standing)
         return PolicyEvidence(reading.context, read, table, graphs, standing=standing, foretold=reading.foretold)
 
-    def conditions(self, heard: Heard, state: Span, action: Action) -> Conditions:
-        """What the reply is written from."""
+    def conditions(self, heard: Heard, state: Span, action: Action, *, guessed: bool = False) -> Conditions:
+        """What the reply is written from; `guessed` where the prior policy chose the action."""
         shown = self.show_state(state)
         state_read, keywords_read = (
             self.state_reader(shown, heard.table),
             self.keyword_reader(action.keywords, heard.table),
         )
-        return Conditions(heard.words, heard.context, shown, state_read, action, keywords_read, heard.by_policy)
+        guesses = torch.ones(len(heard.words), dtype=torch.bool, device=heard.words.device) if guessed else None
+        return Conditions(
+            heard.words, heard.context, shown, state_read, action, keywords_read, heard.by_policy, guesses
+        )
 
     # The contract
 
@@ -219,7 +222,7 @@ class VRBot(nn.Module):
             state=_entities(state),
             category=written.scores.category,
             keywords=_entities(written.action.keywords),
-            conditions=self.conditions(heard, state, written.action),
+            conditions=self.conditions(heard, state, written.action, guessed=True),
         )
 
     def category_vectors(self, action: Action) -> Tensor:

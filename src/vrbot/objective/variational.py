@@ -152,7 +152,7 @@ class VariationalObjective:
         else:
             evidence = model.policy_evidence(heard, states.state)
             guess = model.prior_policy.write(evidence, model.action_length, choose, choose)  # type: ignore[operator]
-            given = {"reconstruction_state": model.conditions(heard, states.state, guess.action)}
+            given = {"reconstruction_state": model.conditions(heard, states.state, guess.action, guessed=True)}
             actions = None
             if moment.stage > 1 or bool((known.keywords_known | known.category_known).any()):
                 drawn = self._draw_prior_state(model, heard, states, known, choose)
