@@ -169,7 +169,7 @@ class DualFlow(nn.Module):
             "entities": scores.keywords.log_prob(everything),
             "acts": chosen_log_prob(scores.category, targets.category.clamp_min(0)) * targets.category_known,
             "past_acts": past_act_log_prob(heard.flows.recognised, targets, batch.layout),
-            "reconstruction": self._reply_log_prob(heard, self._shown(evidence, action, moment), targets),
+            "reconstruction": self._reply_log_prob(self._shown(heard, evidence, action, moment), targets),
         }
         loss = -terms["reconstruction"] - self.settings.entity_weight * terms["entities"]
         loss = loss - self.settings.act_weight * (terms["acts"] + terms["past_acts"])
@@ -185,7 +185,7 @@ class DualFlow(nn.Module):
             state=None,
             category=written.scores.category,
             keywords=torch.where(keywords.mask, keywords.ids, NO_ENTITY),
-            conditions=self.conditions(heard, written.action),
+            conditions=self.conditions(heard, written.action, torch.ones(len(keywords.mask), dtype=torch.bool)),
         )
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
@@ -226,25 +226,24 @@ class DualFlow(nn.Module):
         shift[-1] = self.none_offset
         return one_hot_choice(log_probs + shift)
 
-    def conditions(self, heard: Followed, action: Action) -> Conditions:
-        """What the reply is written from."""
+    def conditions(self, heard: Followed, action: Action, guessed: Tensor) -> Conditions:
+        """What the reply is written from; `guessed` [N] where the policy chose the action."""
         latest_read = self.latest_reader(heard.latest, heard.table)
         keywords_read = self.keyword_reader(action.keywords, heard.table)
-        return Conditions(heard.words, heard.context, heard.latest, latest_read, action, keywords_read)
+        return Conditions(heard.words, heard.context, heard.latest, latest_read, action, keywords_read, guessed=guessed)
 
-    def _shown(self, evidence: PolicyEvidence, action: Action, moment: Moment) -> Action:
-        """The action the generator learns from: the one to be predicted, in a share of the turns the one that is."""
+    def _shown(self, heard: Followed, evidence: PolicyEvidence, action: Action, moment: Moment) -> Conditions:
+        """What the generator learns from: the action to be predicted, in a share of the turns the one that is."""
         with torch.no_grad():
             guessed = self.prior_policy.decide(evidence, self.action_length, self.decide).action
         drawn = torch.rand(len(action.category), generator=moment.generator).to(action.category.device)
         chosen = drawn < self.settings.guessed_share
         category = torch.where(chosen.unsqueeze(1), guessed.category, action.category)
-        return Action(category, action.keywords.where(guessed.keywords, chosen))
+        return self.conditions(heard, Action(category, action.keywords.where(guessed.keywords, chosen)), chosen)
 
-    def _reply_log_prob(self, heard: Followed, action: Action, targets: TurnTargets) -> Tensor:
-        given = self.conditions(heard, action)
+    def _reply_log_prob(self, given: Conditions, targets: TurnTargets) -> Tensor:
         return self.generator.log_prob(
-            given, self._category_vectors(action), targets.response, targets.response_lengths
+            given, self._category_vectors(given.action), targets.response, targets.response_lengths
         )
 
     def _category_vectors(self, action: Action) -> Tensor:
@@ -300,7 +299,7 @@ def build_dual_flow(config: Config, world: World) -> DualFlow:
         at_policy_rate(config, subgraphs),
         at_policy_rate(config, decides),
         (SpanReader(size, hidden), SpanReader(size, hidden)),
-        build_generator(config, world, words, obeys=True),
+        build_generator(config, world, words, obeys=True, doubts=config.flows.marks_guesses),
         keyword_order(config, world),
         config.flows,
         habits,
