@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from vrbot.baselines.catalogue import build_model
 from vrbot.cli import demo
 from vrbot.cli.main import run as run_command
+from vrbot.dialogue.corpus import Corpus
 from vrbot.serving.api.settings import DEMO_PHYSICIAN
 from vrbot.serving.console.samples import seed_samples
 from vrbot.serving.service import Desk
+from vrbot.training.checkpoints import RunFolder
+from vrbot.training.runs import open_run
 
 TINY = {
     "network.embedding_size": 8,
@@ -59,6 +63,24 @@ def test_the_demo_serves_sample_consultations_of_both_languages_and_does_nothing
     assert len(list((tmp_path / "cache").glob("guard-*.json"))) == 1
     for desk in desks:
         desk.store.close()
+
+
+def test_a_model_of_a_version_with_other_parts_is_trained_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "DIALOGUES", 12)
+    monkeypatch.setattr(demo, "SETTINGS", TINY)
+    command = ["demo", "--cache", str(tmp_path / "cache"), "--no-serve"]
+    assert run_command(command) == 0
+    (run,) = (tmp_path / "cache").rglob("run")
+    plan = open_run(run).plan
+    other = plan.config.with_settings({"objective.marks_guesses": False})
+    RunFolder(run).save_best(build_model("vrbot", other, Corpus.open(plan.corpus)), {}, {})
+    capsys.readouterr()
+    assert run_command(command) == 0
+    assert "training anew" in capsys.readouterr().err
+    assert run_command(command) == 0
+    assert "training" not in capsys.readouterr().err
 
 
 def test_the_demo_does_not_listen_where_others_could_reach_it(capsys: pytest.CaptureFixture[str]) -> None:
