@@ -158,15 +158,15 @@ class FactSettings(_Settings):
 
 
 class FlowSettings(_Settings):
-    """`dual-flow`: what its terms of the loss weigh, and how often the generator sees a guessed action in training;
-    with `habits` it is given the habits that VRBot starts from (decision 0024), with `marks_guesses` the mark on
-    guessed actions (decision 0026), which are none of its own idea."""
+    """`dual-flow`: what its terms of the loss weigh, how often the generator sees a guessed action in training, and
+    whether it is told so (`marks_guesses`, decision 0026); with `habits` it is given the habits that VRBot starts from
+    (decision 0024), which are none of its own idea."""
 
     entity_weight: float = Field(4.0, ge=0)
     act_weight: float = Field(4.0, ge=0)
     guessed_share: float = Field(0.5, ge=0, le=1)
     habits: bool = False
-    marks_guesses: bool = False
+    marks_guesses: bool = True
 
 
 class SedstSettings(_Settings):

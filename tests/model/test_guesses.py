@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.model.tiny import MODELS, batch_of, config_for, moment, tiny_config, tiny_vrbot
+from tests.model.tiny import MODELS, batch_of, config_for, moment, tiny_config
 from tests.objective.watched import terms_of, watched_vrbot
 from vrbot.baselines.catalogue import build_model
-from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus
 from vrbot.evaluation.obedience import under_action
@@ -20,14 +19,10 @@ from vrbot.evaluation.obedience import under_action
 MARKED = ("vrbot", "dual-flow")
 
 
-def marking(**settings: Any) -> Config:
-    return tiny_config(flows__marks_guesses=True, **settings)
-
-
 def built(name: str, corpus: Corpus, doubt: float = 0.0) -> Any:
     """The model of this name in use, its doubt as large as said."""
     torch.manual_seed(1)
-    model: Any = build_model(name, marking(), corpus).eval()
+    model: Any = build_model(name, tiny_config(), corpus).eval()
     with torch.no_grad():
         model.generator.doubt += doubt * torch.randn_like(model.generator.doubt)
     return model
@@ -83,7 +78,7 @@ def test_without_a_doubt_a_guess_counts_like_any_action(corpus: Corpus, name: st
 
 
 def test_only_the_bound_that_guesses_actions_teaches_the_doubt(corpus: Corpus) -> None:
-    model, batch = watched_vrbot(marking(), corpus), batch_of(corpus)
+    model, batch = watched_vrbot(tiny_config(), corpus), batch_of(corpus)
     doubt = model.generator.doubt
     assert doubt is not None
     for term in terms_of(model, batch, moment()):
@@ -95,10 +90,13 @@ def test_only_the_bound_that_guesses_actions_teaches_the_doubt(corpus: Corpus) -
 def test_who_guesses_no_action_in_training_has_no_doubt(corpus: Corpus) -> None:
     marked = set()
     for name in MODELS:
-        model: Any = build_model(name, config_for(name, marking()), corpus)
+        model: Any = build_model(name, config_for(name, tiny_config()), corpus)
         generator = getattr(model, "generator", None)
         if getattr(generator, "doubt", None) is not None:
             marked.add(name)
     guessing = {name for name in MODELS if name.startswith("vrbot")} - {"vrbot-no-action", "vrbot-joint"}
     assert marked == guessing | {"dual-flow"}
-    assert tiny_vrbot(tiny_config(objective__marks_guesses=False), corpus).generator.doubt is None
+    unmarked = tiny_config(objective__marks_guesses=False, flows__marks_guesses=False)
+    for name in MARKED:
+        without: Any = build_model(name, unmarked, corpus)
+        assert without.generator.doubt is None
