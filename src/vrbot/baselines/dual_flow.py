@@ -185,7 +185,7 @@ class DualFlow(nn.Module):
             state=None,
             category=written.scores.category,
             keywords=torch.where(keywords.mask, keywords.ids, NO_ENTITY),
-            conditions=self.conditions(heard, written.action, torch.ones(len(keywords.mask), dtype=torch.bool)),
+            conditions=self.conditions(heard, written.action, torch.ones_like(keywords.mask[:, 0])),
         )
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:

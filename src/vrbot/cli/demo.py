@@ -221,27 +221,17 @@ def _is_prepared(corpus: Path, files: KnowledgeFiles, language: str) -> bool:
 
 def trained_agent(run: Path, corpus: Path) -> Agent:
     """The agent of the demo's run: trained now, or as far as that was not done before."""
-    from vrbot.training.description import RunPlan
-
-    plan = RunPlan(MODEL, corpus, demo_config(), SEED)
-    if run.exists() and _is_run_of(run, plan):
-        try:
-            return _trained(run, plan)
-        except VRBotError as error:  # such as the weights of a version with other parts
-            note(str(error))
-    if run.exists():
-        note("training anew: the cached model is another one")
-        shutil.rmtree(run)
-    return _trained(run, plan)
-
-
-def _trained(run: Path, plan: RunPlan) -> Agent:
     from vrbot.agent.respond import Agent
     from vrbot.baselines.catalogue import build_model
     from vrbot.evaluation.validation import MERIT, build_validation, choose_decoding
     from vrbot.training.checkpoints import RunFolder
+    from vrbot.training.description import RunPlan
     from vrbot.training.runs import Parts, train_run
 
+    plan = RunPlan(MODEL, corpus, demo_config(), SEED)
+    if run.exists() and not (_is_run_of(run, plan) and _fits(run)):
+        note("training anew: the cached model is another one")
+        shutil.rmtree(run)
     progress = RunFolder(run).progress() if run.exists() else None
     if progress is None or progress.finished is None:
         note("training; this takes some minutes, once (Ctrl-C stops, the same command goes on)")
@@ -264,6 +254,22 @@ def _is_run_of(run: Path, plan: RunPlan) -> bool:
         )
     except VRBotError:
         return False
+
+
+def _fits(run: Path) -> bool:
+    """Whether a finished model has the parts of this version; one that is still to be trained is left to training."""
+    from vrbot.baselines.catalogue import build_model
+    from vrbot.training.checkpoints import RunFolder
+    from vrbot.training.runs import load_trained
+
+    progress = RunFolder(run).progress()
+    if progress is None or progress.finished is None:
+        return True
+    try:
+        load_trained(run, build_model)
+    except VRBotError:
+        return False
+    return True
 
 
 def _observers() -> list[Observer]:
