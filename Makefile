@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup versions run clinic test check bench clean test-programs
+.PHONY: help setup versions run clinic test check bench results clean test-programs
 
 # The first Python that can make a virtual environment.
 PYTHON = for python in python3.11 python3.12 /usr/bin/python3.11; do \
@@ -75,6 +75,11 @@ bench: $(INSTALLED)  ## Run every benchmark in benchmarks/
 	@found=0; for file in benchmarks/[a-z]*.py; do [ -e "$$file" ] || continue; found=1; \
 	  echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename "$$file" .py)"; done; \
 	  [ $$found = 1 ] || echo "no benchmark is built yet"
+
+# Begun again it goes on. VRBOT_DATA names the folder of the real dialogues; their tables are left out without it.
+results: $(INSTALLED)  ## Make every table of docs/results and of the README again (a night and a day on two cores)
+	$(BIN)/vrbot experiment tables --out runs/tables --jobs 2 --publish docs/results
+	$(BIN)/vrbot experiment readme README.md
 
 # Without these packages the tests that need them are skipped; under CI=true they fail instead.
 test-programs:  ## Install the Debian packages some tests use (as root)

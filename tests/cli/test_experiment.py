@@ -9,6 +9,9 @@ import pytest
 
 from vrbot.cli.experiment import duration
 from vrbot.cli.main import run
+from vrbot.experiments import own_corpora, own_tables
+from vrbot.experiments.own_tables import OwnTable
+from vrbot.experiments.smoke import smoke_corpus
 
 
 def test_the_plans_are_listed_with_their_rows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,6 +52,29 @@ def test_the_smoke_plan_runs_in_processes_skips_what_is_done_and_reports(
     assert "| seq2seq | 1 |" in document.read_text("utf-8")
 
 
+def test_our_tables_are_made_and_published_and_one_whose_data_is_not_here_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tiny(data: Path | None, folder: Path) -> None:
+        smoke_corpus(folder, dialogues=12)
+
+    monkeypatch.delenv("VRBOT_DATA", raising=False)
+    monkeypatch.setattr(own_corpora, "BUILDERS", {**own_corpora.BUILDERS, "clinic": tiny})
+    here = OwnTable("smoke-clinic", "smoke", "clinic", {"training.max_epochs": 1}, rows=("seq2seq",), seeds=(1,))
+    monkeypatch.setattr(own_tables, "TABLES", (OwnTable("elsewhere", "smoke", "meddg"), here))
+    out, results = tmp_path / "out", tmp_path / "results"
+    command = ["experiment", "tables", "--out", str(out), "--publish", str(results), "--jobs", "2"]
+    assert run(command) == 0
+    seen = capsys.readouterr()
+    assert "elsewhere is left out: the real dialogues of meddg are not in this repository" in seen.err
+    assert "2 of 2 jobs are finished" in seen.out
+    assert "| seq2seq | 1/1 |" in (results / "smoke-clinic" / "report.md").read_text("utf-8")
+    assert run([*command, "smoke-clinic"]) == 0
+    assert "clinic seq2seq seed 1 skipped" in capsys.readouterr().err
+    assert run([*command, "elsewhere"]) == 1
+    assert run([*command, "table-9"]) == 2
+
+
 def test_wrong_use_is_one_line_and_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = ["--out", str(tmp_path / "out")]
     assert run(["experiment", "run", "table-2", *out]) == 2
@@ -62,7 +88,7 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path: Path, capsys: pytest.Capture
         assert words in line
 
 
-@pytest.mark.parametrize("verb", ["run", "report", "list"])
+@pytest.mark.parametrize("verb", ["run", "report", "list", "tables"])
 def test_every_verb_explains_itself_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["experiment", verb, "--help"]) == 0
     assert f"vrbot experiment {verb}" in capsys.readouterr().out.split("Example", 1)[1]

@@ -1,4 +1,4 @@
-"""The paper's tables and figures: run a plan, report what was found, list the plans."""
+"""The paper's tables and figures: run a plan, report what was found, list the plans, make our own tables again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from vrbot.errors import UsageError
 
 if TYPE_CHECKING:
     from vrbot.experiments.design import Plan
+    from vrbot.experiments.folder import ExperimentFolder, Job
     from vrbot.experiments.runner import Event
 
 HELP = """The paper's tables and figures: run a plan, report what was found, list the plans.
@@ -21,6 +22,7 @@ Example:
     vrbot experiment list
     vrbot experiment run ablations --corpus corpora/clinic --out results/ablations --jobs 2
     vrbot experiment report results/ablations
+    vrbot experiment tables --data data --jobs 2
 """
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 INTERRUPTED, FAILED = 130, 1
@@ -49,7 +51,7 @@ def run(
     """
     from vrbot.config import parse_assignments
     from vrbot.experiments.plans import plan_of
-    from vrbot.experiments.runner import begin, jobs_of, run_experiment
+    from vrbot.experiments.runner import begin, jobs_of
     from vrbot.experiments.smoke import smoke_corpus
 
     chosen, wanted = plan_of(plan), _seeds(seeds)
@@ -61,15 +63,65 @@ def run(
     folder = begin(place, chosen, corpora, seeds=wanted, recipe_name=recipe, settings=changes)
     for row in chosen.missing:
         note(f"{row.name} is left out: {row.reason}")
-    todo = jobs_of(chosen, folder.setup(), only or (), wanted)
-    outcome = run_experiment(folder, todo, side_by_side=jobs, on_event=_Progress())
-    say(f"{len(outcome.skipped) + len(outcome.finished)} of {len(todo)} jobs are finished: {place}")
+    code = _do(folder, jobs_of(chosen, folder.setup(), only or (), wanted), jobs)
+    if code:
+        raise typer.Exit(code)
+
+
+@experiment.command(context_settings=SETTINGS)
+def tables(
+    names: Annotated[list[str] | None, typer.Argument(help="Which of our tables [all, in order].")] = None,
+    data: Annotated[
+        Path | None, typer.Option(envvar="VRBOT_DATA", help="The folder with the real dialogues and graphs.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder of corpora and experiments.")] = Path("runs") / "tables",
+    jobs: Annotated[int, typer.Option(min=1, help="How many runs side by side, one thread each.")] = 1,
+    publish: Annotated[Path | None, typer.Option(help="Copy each report to this folder [nowhere].")] = None,
+) -> None:
+    """Make our own tables again, from the dialogues to the report. Calling it again does what is left.
+
+    The small clinic is simulated. The tables of real dialogues need their files and are left out without them.
+
+    \b
+    Example:
+        vrbot experiment tables --data data --jobs 2 --publish docs/results
+        vrbot experiment tables ablations-clinic transfer-clinic --jobs 2
+    """
+    from vrbot.experiments.own_corpora import own_corpus
+    from vrbot.experiments.own_tables import publish as publish_report
+    from vrbot.experiments.own_tables import tables_of
+
+    codes = []
+    for table in tables_of(names or []):
+        try:
+            corpus = own_corpus(table.corpus, data, out / "corpora")
+        except UsageError as error:
+            note(f"{table.name} is left out: {error}")
+            codes.append(FAILED if names else 0)  # whoever asks for it by name expects it
+            continue
+        folder, todo = table.begin(corpus, out)
+        codes.append(_do(folder, todo, jobs))
+        if publish is not None and any(folder.result(job) is not None for job in todo):
+            say(f"report: {publish_report(folder, publish)}")
+        if codes[-1] == INTERRUPTED:
+            break
+    if any(codes):
+        raise typer.Exit(max(codes))
+
+
+def _do(folder: ExperimentFolder, todo: list[Job], side_by_side: int) -> int:
+    """Does the jobs of one experiment, says what became of them, and gives an exit code."""
+    from vrbot.experiments.runner import run_experiment
+
+    outcome = run_experiment(folder, todo, side_by_side=side_by_side, on_event=_Progress())
+    say(f"{len(outcome.skipped) + len(outcome.finished)} of {len(todo)} jobs are finished: {folder.path}")
     if outcome.interrupted:
         note(f"{len(outcome.interrupted)} jobs were interrupted or not begun; the same command goes on with them")
-        raise typer.Exit(INTERRUPTED)
+        return INTERRUPTED
     if outcome.failed:
         note(f"{len(outcome.failed)} jobs failed; the same command tries them again")
-        raise typer.Exit(FAILED)
+        return FAILED
+    return 0
 
 
 @experiment.command(context_settings=SETTINGS)

@@ -195,12 +195,10 @@ class _Pool:
         self.on_event, self.launch = on_event, launch
         self.running: dict[Job, Running] = {}
         self.ended: dict[Kind, list[Job]] = {"skipped": [], "finished": [], "failed": [], "interrupted": []}
-        self.waiting: list[Job] = []
+        self.waiting = [job for job in self.jobs if folder.result(job) is None]
         self._asked = False
         for job in self.jobs:
-            if folder.result(job) is None:
-                self.waiting.append(job)
-            else:
+            if job not in self.waiting:
                 self._end(job, "skipped", 1)
 
     def start_next(self, side_by_side: int) -> None:

@@ -1,0 +1,94 @@
+"""Our own tables as data: which plan each is, on which corpus, under which settings; results are in `docs/results`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vrbot.errors import UsageError
+from vrbot.experiments.folder import ExperimentFolder, Job
+from vrbot.experiments.plans import plan_of
+from vrbot.experiments.report import make_report, write_report
+from vrbot.experiments.runner import begin, jobs_of
+
+SMALL_CLINIC: Mapping[str, Any] = {
+    "training.batch_size": 8,
+    "training.max_epochs": 8,
+    "training.validate_every_epochs": 4,
+    "network.hidden_size": 64,
+    "network.embedding_size": 64,
+}
+"""A small corpus is learnt with small networks and batches; eight epochs, where only systems of one kind compete."""
+LONG_CLINIC = {**SMALL_CLINIC, "training.max_epochs": 24, "training.validate_every_epochs": 8}
+ONE_LOOK = {"training.validate_every_epochs": 3}
+"""Real corpora: the recipe's three epochs, looked at once, when they are over."""
+PUBLISHED_FILES = ("report.md", "*.csv", "*.png")
+
+
+@dataclass(frozen=True)
+class OwnTable:
+    """One folder of `docs/results`; without `rows` all of the plan's."""
+
+    name: str
+    plan: str
+    corpus: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rows: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (1, 2, 3)
+
+    def begin(self, corpus: Path, out: Path) -> tuple[ExperimentFolder, list[Job]]:
+        """The table's experiment in `out/name`, begun or gone on with, and its jobs."""
+        plan = plan_of(self.plan)
+        folder = begin(out / self.name, plan, [corpus], seeds=self.seeds, settings=self.settings)
+        chosen = (*(["references"] if plan.references else []), *self.rows) if self.rows else ()
+        return folder, jobs_of(plan, folder.setup(), chosen, self.seeds)
+
+
+_QUARTER = ("damd-s25-a25", "moss-s25-a25", "vrbot-un-s25-a25", "vrbot-s25-a25")
+_QUARTER_OF_ACTIONS = ("nkd-s0-a25", "postks-s0-a25", "dual-flow-s0-a25", "dual-flow-habits-s0-a25")
+_ALL = ("nkd-s0-a100", "dual-flow-s0-a100", "damd-s100-a100", "moss-s100-a100")
+TABLES = (
+    OwnTable("unlabelled-meddg", "unlabelled", "meddg", ONE_LOOK),
+    OwnTable(
+        "semi-supervised-clinic",
+        "semi-supervised",
+        "clinic",
+        LONG_CLINIC,
+        rows=(*_QUARTER_OF_ACTIONS, *_QUARTER, *_ALL),
+    ),
+    OwnTable(
+        "semi-supervised-imcs",
+        "semi-supervised",
+        "imcs",
+        ONE_LOOK,
+        rows=(*_QUARTER_OF_ACTIONS, *_QUARTER, "dual-flow-s0-a100"),
+    ),
+    OwnTable("ablations-clinic", "labelled-ablations", "clinic", SMALL_CLINIC),
+    OwnTable("span-lengths-clinic", "span-lengths", "clinic", SMALL_CLINIC, seeds=(1,)),
+    OwnTable("latents-clinic", "latents", "clinic", SMALL_CLINIC, seeds=(1,)),
+    OwnTable("learning-curve-clinic", "learning-curve", "clinic", SMALL_CLINIC, seeds=(1,)),
+    OwnTable("transfer-clinic", "transfer", "clinic", SMALL_CLINIC, seeds=(1,)),
+    OwnTable("case-clinic", "case", "clinic", SMALL_CLINIC, seeds=(1,)),
+    OwnTable("category-leak-meddg", "category-leak", "meddg", ONE_LOOK, seeds=(1,)),
+)
+
+
+def tables_of(names: list[str]) -> list[OwnTable]:
+    """The tables of these names in their own order, all where none is named; UsageError for a name that is none."""
+    known = {table.name: table for table in TABLES}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{name!r} is none of our tables; known: {', '.join(known)}")
+    return [table for table in TABLES if not names or table.name in names]
+
+
+def publish(folder: ExperimentFolder, results: Path) -> Path:
+    """Writes the report and copies what may be published, scores and pictures, to `results/NAME`."""
+    written, out = write_report(folder, make_report(folder)), results / folder.path.name
+    out.mkdir(parents=True, exist_ok=True)
+    for file in (file for pattern in PUBLISHED_FILES for file in written.glob(pattern)):
+        shutil.copyfile(file, out / file.name)
+    return out
