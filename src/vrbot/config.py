@@ -169,6 +169,15 @@ class FlowSettings(_Settings):
     marks_guesses: bool = True
 
 
+class ChainSettings(_Settings):
+    """`moss` and `damd`: what labels of states and of actions weigh beside the reply, and at how much of the rate the
+    decoder of the action learns (decision 0027)."""
+
+    state_weight: float = Field(1.0, ge=0)
+    action_weight: float = Field(1.0, ge=0)
+    action_rate_factor: float = Field(1.0, gt=0)
+
+
 class SedstSettings(_Settings):
     """The baseline `sedst`; for data without any state labels the posterior should reconstruct the context."""
 
@@ -251,6 +260,7 @@ class Config(_Settings):
     labes: LabesSettings = LabesSettings()
     facts: FactSettings = FactSettings()
     flows: FlowSettings = FlowSettings()
+    chains: ChainSettings = ChainSettings()
     pretrained: PretrainedSettings = PretrainedSettings()
 
     def with_settings(self, changes: Mapping[str, Any]) -> Self:

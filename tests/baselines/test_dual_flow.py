@@ -26,6 +26,8 @@ from vrbot.dialogue.batching import Limits, SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.corpus import Corpus
 from vrbot.nets.turn_memory import TurnMemory, turns_so_far
 from vrbot.objective import habit_teacher
+from vrbot.objective.response_form import ResponseForm
+from vrbot.objective.response_reader import ResponseReader
 
 FLOWS = ("entities", "acts", "recognised")
 
@@ -126,13 +128,37 @@ def test_the_entities_to_predict_are_the_labelled_ones_or_else_those_the_respons
     assert any(said[row] for row in (~targets.keywords_known).nonzero().squeeze(1).tolist())
 
 
-def test_acts_are_learned_where_they_are_labelled_and_nowhere_else(corpus: Corpus) -> None:
-    model, batch = dual_flow(corpus), batch_of(corpus)
-    none = model.loss(without_labels(batch, kinds=("category",)), moment()).terms
+def test_acts_are_learned_from_labels_and_elsewhere_from_the_form_of_responses_where_that_is_wanted(
+    corpus: Corpus,
+) -> None:
+    batch = batch_of(corpus)
+    unlabelled = without_labels(batch, kinds=("category",))
+    labels_only = dual_flow(corpus, tiny_config(objective__categories_by_form=False))
+    none = labels_only.loss(unlabelled, moment()).terms
     assert float(none["acts"]) == float(none["past_acts"]) == 0.0
-    labelled = model.loss(batch, moment()).terms
+    labelled = labels_only.loss(batch, moment()).terms
     assert float(labelled["acts"]) < 0.0
     assert float(labelled["past_acts"]) < 0.0
+    taught, form = dual_flow(corpus), ResponseForm.of(corpus.vocabulary.words, corpus.inventory.types)
+    answered = batch.targets.response_lengths > 0
+    told = torch.where(answered, form.categories(batch.targets), -1)
+    assert taught._acts(unlabelled.targets).tolist() == told.tolist()
+    known = batch.targets.category_known
+    assert torch.equal(taught._acts(batch.targets), torch.where(known, batch.targets.category, told))
+    scores = taught.prior_policy.classify(
+        taught.policy_evidence(heard := taught.hear(batch.inputs, batch.layout), heard.latest)
+    )
+    expected = scores.gather(1, told.clamp_min(0).unsqueeze(1)).squeeze(1)[answered].sum()
+    torch.testing.assert_close(taught.loss(unlabelled, moment()).terms["acts"], expected)
+
+
+def test_labelled_responses_teach_how_the_acts_of_others_are_read(corpus: Corpus) -> None:
+    batch = batch_of(corpus)
+    model = dual_flow(corpus)
+    model.study(model, lambda: [without_labels(batch, kinds=("category",))])
+    assert isinstance(model.teller, ResponseForm)
+    model.study(model, lambda: [batch])
+    assert isinstance(model.teller, ResponseReader)
 
 
 def test_a_past_act_is_the_label_of_the_turn_before(corpus: Corpus) -> None:
@@ -140,7 +166,8 @@ def test_a_past_act_is_the_label_of_the_turn_before(corpus: Corpus) -> None:
     hidden = rows_of(batch, "cold") & (batch.turn == 1)
     batch = without_labels(batch, hidden, ("category",))
     recognised = torch.randn(len(batch.turn), 4, generator=torch.Generator().manual_seed(0)).log_softmax(dim=1)
-    found = past_act_log_prob(recognised, batch.targets, batch.layout)
+    acts = torch.where(batch.targets.category_known, batch.targets.category, -1)
+    found = past_act_log_prob(recognised, acts, batch.layout)
     place = {
         (session, turn): row
         for row, (session, turn) in enumerate(zip(batch.session.tolist(), batch.turn.tolist(), strict=True))
@@ -155,14 +182,25 @@ def test_a_past_act_is_the_label_of_the_turn_before(corpus: Corpus) -> None:
 def test_the_generator_learns_from_what_is_guessed_in_the_share_of_turns_set(corpus: Corpus) -> None:
     batch = batch_of(corpus)
     guessing = dual_flow(corpus, tiny_config(flows__guessed_share=1.0))
-    perception = guessing.perceive(batch.inputs, batch.layout)
-    expected = guessing.reply_log_prob(perception, batch.targets.response, batch.targets.response_lengths).sum()
+    (drawn,) = guessing.imagine(batch.inputs, batch.layout, 1, moment().generator)
+    expected = guessing.reply_log_prob(drawn, batch.targets.response, batch.targets.response_lengths).sum()
     found = {
         share: dual_flow(corpus, tiny_config(flows__guessed_share=share)).loss(batch, moment()).terms["reconstruction"]
         for share in (0.0, 0.5, 1.0)
     }
     torch.testing.assert_close(found[1.0], expected, atol=1e-3, rtol=1e-5)
     assert len({round(float(value), 3) for value in found.values()}) == 3
+
+
+def test_guesses_in_training_do_not_wait_for_a_calibration(corpus: Corpus) -> None:
+    """Before the first validation the offset is 0, and by it almost nothing would be named."""
+    batch = batch_of(corpus)
+    losses = []
+    for offset in (0.0, -4.8):
+        model = dual_flow(corpus, tiny_config(flows__guessed_share=1.0))
+        model.none_offset.fill_(offset)
+        losses.append(float(model.loss(batch, moment()).total.detach()))
+    assert losses[0] == losses[1]
 
 
 def test_the_weights_scale_their_terms_of_the_loss(corpus: Corpus) -> None:

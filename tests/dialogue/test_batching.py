@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -175,6 +176,17 @@ def test_a_limit_on_rows_splits_batches_and_drops_nothing() -> None:
         rows = [int(SPLIT.turns_per_session[batch].sum()) for batch in batches]
         assert all(count <= 6 or len(batch) == 1 for count, batch in zip(rows, batches, strict=True))
         assert max(rows) == 7  # the longest sessions have more turns than allowed, and come alone
+
+
+def test_an_epoch_among_some_sessions_has_each_about_equally_often_and_as_many_batches_as_one_of_all() -> None:
+    some = np.arange(3, SPLIT.num_sessions, 4)
+    batches = bucketed_batches(SPLIT, 4, seed=1, among=some)
+    times = Counter(np.concatenate(batches).tolist())
+    assert set(times) == set(some.tolist())
+    assert max(times.values()) - min(times.values()) <= 1
+    assert all(len(set(batch.tolist())) == len(batch) for batch in batches)
+    assert len(batches) == len(bucketed_batches(SPLIT, 4, seed=1))
+    assert bucketed_batches(SPLIT, 4, seed=1, among=np.zeros(0, dtype=np.int64)) == []
 
 
 def test_seed_and_epoch_decide_the_order_and_nothing_else() -> None:

@@ -79,6 +79,40 @@ def test_p_values_do_not_shrink_when_every_turn_is_written_twice_in_its_dialogue
     assert paired_bootstrap(*twice, np.arange(160), generator(), 2000).p_value < by_turn.p_value
 
 
+def test_seeds_are_resampled_with_the_dialogues_as_if_turns_were_drawn_one_by_one() -> None:
+    """Three runs of two systems over four dialogues of two turns."""
+    runs, dialogues = np.repeat([4, 7, 9], 8), np.tile(np.repeat(np.arange(4), 2), 3)
+    first, second = random_sets(24, 0.3, 1, 5), random_sets(24, 0.6, 2, 5)
+    scores = [micro_entity_scores(sets).f1 for sets in (first, second)]
+    result = paired_bootstrap(scores[0], scores[1], dialogues, generator(), 80, runs)
+    source = generator()
+    drawn_dialogues, drawn_runs = source.integers(4, size=(80, 4)), source.integers(3, size=(80, 3))
+    differences = []
+    for some, others in zip(drawn_dialogues.tolist(), drawn_runs.tolist(), strict=True):
+        turns = [
+            turn
+            for run in others
+            for dialogue in some
+            for turn in range(24)
+            if dialogues[turn] == dialogue and runs[turn] == (4, 7, 9)[run]
+        ]
+        values = [slow.micro_f1([(s[turn].predicted, s[turn].gold) for turn in turns]) for s in (first, second)]
+        assert values[0] is not None
+        assert values[1] is not None
+        differences.append(values[1] - values[0])
+    assert (result.low, result.high) == pytest.approx(tuple(np.quantile(differences, [0.025, 0.975])))
+
+
+def test_a_lead_that_one_of_three_runs_made_is_no_lead() -> None:
+    """Over dialogues alone it is certain; another three runs might not have it."""
+    dialogues, runs = np.tile(np.arange(50), 3), np.repeat(np.arange(3), 50)
+    first = mean_score([0.0] * 150)
+    lucky, steady = (mean_score([gain[run] for run in runs.tolist()]) for gain in ((3.0, 0.0, 0.0), (1.0, 1.1, 0.9)))
+    assert paired_bootstrap(first, lucky, dialogues, generator(), 1000).p_value < 0.01
+    assert paired_bootstrap(first, lucky, dialogues, generator(), 1000, runs).p_value > 0.1
+    assert paired_bootstrap(first, steady, dialogues, generator(), 1000, runs).p_value < 0.01
+
+
 def test_a_clear_difference_is_found_with_its_sign_and_size() -> None:
     result = paired_bootstrap(noise(200, 1), noise(200, 2, shift=1.0), np.arange(200), generator())
     assert result.difference is not None

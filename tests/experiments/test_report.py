@@ -8,6 +8,7 @@ import statistics
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.experiments.invented import (
@@ -21,8 +22,8 @@ from tests.experiments.invented import (
 )
 from vrbot.dialogue.corpus import Corpus
 from vrbot.evaluation.scorecard import Options, Resources, measure
-from vrbot.evaluation.side_by_side import Candidate, compare_candidates
-from vrbot.evaluation.significance import holm
+from vrbot.evaluation.significance import compare_systems, holm
+from vrbot.evaluation.turns import dialogue_numbers
 from vrbot.experiments.contests import common_seeds, hold_contests, opponent_of
 from vrbot.experiments.design import Plan, Row
 from vrbot.experiments.figures import curve_points
@@ -75,12 +76,19 @@ def test_ours_is_tested_against_the_best_other_system_with_holms_correction(repo
     assert {tested[metric].opponent for metric in ("micro_f1", "bleu_2")} == {"strong"}
     assert "distinct_1" not in tested
 
-    def pooled(row: str) -> Candidate:
-        turns = [turn for count in RIGHT[row] for turn in turns_with(right_until(count))]
-        return Candidate(row, turns, measure(turns, Options(), Resources(entity_names=corpus.inventory.names)))
-
-    found = compare_candidates([pooled("strong"), pooled("mine")], ["micro_f1", "bleu_2"], num_resamples=300)
-    for slow in found.contests[0].comparisons:
+    turns = {row: [turn for count in RIGHT[row] for turn in turns_with(right_until(count))] for row in RIGHT}
+    names = Resources(entity_names=corpus.inventory.names)
+    strong, mine = (measure(turns[row], Options(), names) for row in ("strong", "mine"))
+    found = compare_systems(
+        strong,
+        mine,
+        dialogue_numbers(turns["mine"]),
+        np.random.default_rng(1),
+        ["micro_f1", "bleu_2"],
+        300,
+        np.repeat((1, 2, 3), 40),
+    )
+    for slow in found:
         assert tested[slow.metric].comparison.bootstrap == slow.bootstrap
         assert tested[slow.metric].comparison.t_test == slow.t_test
     plain = [match.comparison.t_test.p_value for match in tested.values()]

@@ -15,10 +15,13 @@ import yaml
 from benchmarks.kill_resume import digest_of
 
 from tests.training.conftest import Train
+from tests.training.fake import FakeModel
 from tests.training.test_distributed import ROOT, settings
 from vrbot.cli import train as train_command
 from vrbot.cli.main import run
+from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.supervision import read_selection
+from vrbot.model.contract import BatchLoss, Moment
 
 OPTIONS = ["--state-labels", "0.5", "--action-labels", "0.5", "--seed", "3", "--threads", "1"]
 
@@ -69,6 +72,30 @@ def test_a_model_that_lives_on_labels_is_refused_where_there_are_none(
     assert "learns only from turns whose state and keywords are labelled" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     assert run(arguments) == 0
+
+
+def test_a_model_that_lives_on_labels_sees_only_dialogues_that_have_them_in_as_many_updates(
+    corpus_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, ...]] = []
+    learn = FakeModel.loss
+
+    def watched(model: FakeModel, batch: SessionBatch, moment: Moment) -> BatchLoss:
+        seen.extend([batch.session_ids] if model.training else [])
+        return learn(model, batch, moment)
+
+    monkeypatch.setattr(FakeModel, "loss", watched)
+    for needed in ((), ("state", "keywords")):
+        monkeypatch.setattr(FakeModel, "needed_labels", needed, raising=False)
+        seen.clear()
+        out = tmp_path / "-".join(("run", *needed))
+        assert run(new_run(corpus_path, out)) == 0
+        kept = read_selection(out / "labels.json")
+        labelled = set(kept.state) & set(kept.keywords)
+        met = {name for names in seen for name in names}
+        assert met
+        assert met <= labelled if needed else met > labelled
+        assert "is finished after step 18" in capsys.readouterr().out
 
 
 def test_interrupted_it_saves_says_how_to_go_on_and_ends_with_130(

@@ -9,7 +9,7 @@ Letters: N rows (turns), T context tokens, L span positions, E entities, H hidde
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -32,6 +32,7 @@ from vrbot.baselines.span_chain import (
     named_entities,
     slots_of,
     spans_before,
+    weights_of,
 )
 from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
@@ -42,7 +43,7 @@ from vrbot.model.context_encoder import Context, mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.policy_network import Action
 from vrbot.model.response_generator import Conditions, ResponseGenerator
-from vrbot.model.spans import EntityTable, Span, SpanReader
+from vrbot.model.spans import Choose, EntityTable, Span, SpanReader, drawn_by, one_hot_choice
 from vrbot.model.vrbot import Heard
 from vrbot.model.world import World
 from vrbot.nets.attention import AdditiveAttention
@@ -125,13 +126,14 @@ class Damd(ChainedReplies):
         state_length: int,
         action_length: int,
         dropout: float,
+        label_weights: Mapping[str, float],
     ) -> None:
         """`preference` [E] is the order in which the keywords of a label are named."""
         super().__init__()
         self.words, self.table, self.utterances = words, table, utterances
         self.state_reader, self.keyword_reader = state_reader, keyword_reader
         self.state_decoder, self.action, self.generator = state_decoder, action, generator
-        self.state_length, self.action_length = state_length, action_length
+        self.state_length, self.action_length, self.label_weights = state_length, action_length, label_weights
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("preference", preference, persistent=False)
 
@@ -151,7 +153,8 @@ class Damd(ChainedReplies):
         lengths = targets.response_lengths.masked_fill(~used, 0)
         gains = {"reconstruction": self.log_prob(told.conditions, targets.response, lengths)}
         gains |= label_terms(told.state.log_probs, told.action, known)
-        return loss_of_turns(batch, {name: gain.masked_fill(~used, 0.0) for name, gain in gains.items()}, {})
+        used_gains = {name: gain.masked_fill(~used, 0.0) for name, gain in gains.items()}
+        return loss_of_turns(batch, used_gains, {}, self.label_weights)
 
     def hear(self, inputs: TurnInputs) -> Heard:
         """The last two utterances of every turn, and the entities mentioned in them."""
@@ -170,26 +173,37 @@ class Damd(ChainedReplies):
         return ToldTurns(told, told_action, given)
 
     @torch.no_grad()
-    def decide(self, heard: Heard, before: Before) -> tuple[Span, Action]:
-        """The most probable state, and the most probable action after it, NONE shifted."""
+    def decide(self, heard: Heard, before: Before, choose: Choose, choose_category: Choose) -> tuple[Span, Action]:
+        """The most probable state, and the action chosen after it."""
         sources = self._state_sources(heard, before)
         state = self.state_decoder.write(sources, self.state_length)
         hidden = self.state_decoder.along(sources, state).hidden
         sources = self._action_sources(heard, before, state, hidden)
-        return state, self.action.write(sources, self.action_length, None, self.choose_keyword)
+        return state, self.action.write(sources, self.action_length, None, choose, choose_category)
 
     @torch.no_grad()
     def perceive(self, inputs: TurnInputs, layout: TurnLayout) -> Perception:
         heard = self.hear(inputs)
-        return self._perception(heard, layout, *self.decide_turns(heard, layout))
+        return self._perception(heard, layout, *self.decide_turns(heard, layout, self.choose_keyword))
+
+    @torch.no_grad()
+    def imagine(
+        self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
+    ) -> Iterator[Perception]:
+        """Actions drawn along each dialogue, every turn after the one drawn before it."""
+        heard, draw = self.hear(inputs), drawn_by(generator)
+        for _ in range(count):
+            yield self._perception(heard, layout, *self.decide_turns(heard, layout, draw, draw))
 
     @torch.no_grad()
     def keyword_namer(self, inputs: TurnInputs, layout: TurnLayout) -> Callable[[], Tensor]:
         heard = self.hear(inputs)
-        return lambda: named_entities(self.decide_turns(heard, layout)[1].keywords)
+        return lambda: named_entities(self.decide_turns(heard, layout, self.choose_keyword)[1].keywords)
 
     @torch.no_grad()
-    def decide_turns(self, heard: Heard, layout: TurnLayout) -> tuple[Span, Action]:
+    def decide_turns(
+        self, heard: Heard, layout: TurnLayout, choose: Choose, choose_category: Choose = one_hot_choice
+    ) -> tuple[Span, Action]:
         """Turn by turn, each after the model's own state and action of the turn before."""
         sizes, start = layout.turn_sizes, 0
         state = empty_spans(heard.words[: sizes[0]], self.state_length, self.table.num_entities)
@@ -198,7 +212,7 @@ class Damd(ChainedReplies):
         for size in sizes:
             now, still = slice(start, start + size), slice(0, size)
             before = self.read_before(state.select(still), keywords.select(still), heard.table)
-            state, action = self.decide(heard_rows(heard, now), before)
+            state, action = self.decide(heard_rows(heard, now), before, choose, choose_category)
             keywords = action.keywords
             states.append(state.weights)
             actions.append(action)
@@ -248,4 +262,5 @@ def build_damd(config: Config, world: World) -> Damd:
         state_length=config.tracker.length,
         action_length=config.policy.length,
         dropout=config.network.dropout,
+        label_weights=weights_of(config.chains),
     )

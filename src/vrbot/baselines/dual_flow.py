@@ -4,13 +4,14 @@ A re-implementation of the idea on the parts all systems share. A GRU follows th
 the physician's acts, as recognised in the responses heard so far. Each flow attends to the other and to the context's
 words. From both, and from graph attention over the subgraph around the entities last named, the next act and the next
 entities are predicted, and the generator writes the reply from them. Where keywords are not labelled, the entities of
-the response itself are what is to be predicted; acts are learned where they are labelled. The loss alone sees either.
+the response itself are what is to be predicted, and where acts are not, what VRBot's teacher reads off the response.
+The loss alone sees either.
 Letters: N rows, C categories, E entities, L span positions, H hidden size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -29,10 +30,10 @@ from vrbot.model.build_reading import at_policy_rate, build_words
 from vrbot.model.contract import BatchLoss, Moment, Perception
 from vrbot.model.detectors import BilinearNodeScore, ContextDetector, GraphDetector, PolicyEvidence
 from vrbot.model.habits import Habits
-from vrbot.model.policy_network import Action, PriorEvidence
+from vrbot.model.policy_network import Action, PriorEvidence, WrittenAction
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.set_policy import SetPolicy
-from vrbot.model.spans import EntityTable, Span, SpanReader, one_hot_choice, span_of
+from vrbot.model.spans import EntityTable, Span, SpanReader, drawn_by, one_hot_choice, span_of
 from vrbot.model.subgraphs import SubgraphEncoder
 from vrbot.model.world import World
 from vrbot.nets.attention import DotAttention, Memory
@@ -43,6 +44,8 @@ from vrbot.nets.one_hop import latest_entities
 from vrbot.nets.turn_memory import TurnMemory, turns_so_far
 from vrbot.objective.habit_teacher import teach_habits
 from vrbot.objective.labels import in_order_of
+from vrbot.objective.response_form import ResponseForm
+from vrbot.objective.response_reader import TellsCategories, best_teller
 from vrbot.probability.category import chosen_log_prob
 
 
@@ -132,7 +135,9 @@ class DualFlow(nn.Module):
         preference: Tensor,
         settings: FlowSettings,
         habits: Habits | None,
+        teller: TellsCategories | None,
         *,
+        labels_teach_reading: bool,
         latest_length: int,
         action_length: int,
         dropout: float,
@@ -141,34 +146,34 @@ class DualFlow(nn.Module):
         self.words, self.table, self.encoder, self.flows = words, table, encoder, flows
         self.subgraph_encoder, self.prior_policy, self.generator = subgraph_encoder, policy, generator
         self.latest_reader, self.keyword_reader = readers
-        self.habits = habits
+        self.habits, self.teller, self.labels_teach_reading = habits, teller, labels_teach_reading
         self.latest_length, self.action_length, self.settings = latest_length, action_length, settings
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("preference", preference, persistent=False)
         self.register_buffer("none_offset", torch.zeros(()))
 
     def study(self, model: DualFlow, batches: Callable[[], Iterable[SessionBatch]]) -> None:
-        """Learns before training what is usually named next, if it is to start from that."""
+        """Learns before training what is usually named next, if it is to start from that, and how acts are told."""
         if self.habits is not None:
             teach_habits(self.habits, batches())
+        if self.labels_teach_reading and isinstance(self.teller, ResponseForm):
+            self.teller = best_teller(self.teller, (batch.targets for batch in batches()))
 
     def loss(self, batch: SessionBatch, moment: Moment) -> BatchLoss:
-        """Negative log likelihoods of the next entities, of next and past acts where labelled, and of the reply."""
-        targets = batch.targets
+        """Negative log likelihoods of the next entities, of next and past acts where known, and of the reply."""
+        targets, acts = batch.targets, self._acts(batch.targets)
         heard = self.hear(batch.inputs, batch.layout)
         evidence = self.policy_evidence(heard, heard.latest)
         entities = in_order_of(entity_targets(targets), self.preference)
-        known = nn.functional.one_hot(targets.category.clamp_min(0), len(CATEGORIES)).float()
-        category = torch.where(
-            targets.category_known.unsqueeze(1), known, self.prior_policy.classify(evidence).detach().exp()
-        )
+        known = nn.functional.one_hot(acts.clamp_min(0), len(CATEGORIES)).float()
+        category = torch.where((acts >= 0).unsqueeze(1), known, self.prior_policy.classify(evidence).detach().exp())
         action = Action(category, span_of(entities, self.action_length, self.table.num_entities))
         scores = self.prior_policy.score_along(evidence, action)
         everything = span_of(entities, max(entities.shape[1], 1), self.table.num_entities)
         terms = {
             "entities": scores.keywords.log_prob(everything),
-            "acts": chosen_log_prob(scores.category, targets.category.clamp_min(0)) * targets.category_known,
-            "past_acts": past_act_log_prob(heard.flows.recognised, targets, batch.layout),
+            "acts": chosen_log_prob(scores.category, acts.clamp_min(0)) * (acts >= 0),
+            "past_acts": past_act_log_prob(heard.flows.recognised, acts, batch.layout),
             "reconstruction": self._reply_log_prob(self._shown(heard, evidence, action, moment), targets),
         }
         loss = -terms["reconstruction"] - self.settings.entity_weight * terms["entities"]
@@ -179,7 +184,19 @@ class DualFlow(nn.Module):
     def perceive(self, inputs: TurnInputs, layout: TurnLayout) -> Perception:
         heard = self.hear(inputs, layout)
         evidence = self.policy_evidence(heard, self.track(heard, layout))
-        written = self.prior_policy.decide(evidence, self.action_length, self.decide)
+        return self._perceived(heard, self.prior_policy.decide(evidence, self.action_length, self.decide))
+
+    @torch.no_grad()
+    def imagine(
+        self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
+    ) -> Iterator[Perception]:
+        """What might be said next, drawn as often as it is probable."""
+        draw, heard = drawn_by(generator), self.hear(inputs, layout)
+        evidence = self.policy_evidence(heard, self.track(heard, layout))
+        for _ in range(count):
+            yield self._perceived(heard, self.prior_policy.write(evidence, self.action_length, draw, draw))
+
+    def _perceived(self, heard: Followed, written: WrittenAction) -> Perception:
         keywords = written.action.keywords
         return Perception(
             state=None,
@@ -233,13 +250,24 @@ class DualFlow(nn.Module):
         return Conditions(heard.words, heard.context, heard.latest, latest_read, action, keywords_read, guessed=guessed)
 
     def _shown(self, heard: Followed, evidence: PolicyEvidence, action: Action, moment: Moment) -> Conditions:
-        """What the generator learns from: the action to be predicted, in a share of the turns the one that is."""
+        """What the generator learns from: the action to be predicted, in a share of the turns a guess.
+
+        Guesses are drawn: the calibrated offset, by which actions are chosen in use, is not known before a validation.
+        """
+        draw = drawn_by(moment.generator)
         with torch.no_grad():
-            guessed = self.prior_policy.decide(evidence, self.action_length, self.decide).action
+            guessed = self.prior_policy.write(evidence, self.action_length, draw, draw).action
         drawn = torch.rand(len(action.category), generator=moment.generator).to(action.category.device)
         chosen = drawn < self.settings.guessed_share
         category = torch.where(chosen.unsqueeze(1), guessed.category, action.category)
         return self.conditions(heard, Action(category, action.keywords.where(guessed.keywords, chosen)), chosen)
+
+    def _acts(self, targets: TurnTargets) -> Tensor:
+        """The act of each response [N]: its label, else what the teacher reads off it, else -1."""
+        if self.teller is None:
+            return torch.where(targets.category_known, targets.category, -1)
+        told = torch.where(targets.response_lengths > 0, self.teller.categories(targets), -1)
+        return torch.where(targets.category_known, targets.category, told)
 
     def _reply_log_prob(self, given: Conditions, targets: TurnTargets) -> Tensor:
         return self.generator.log_prob(
@@ -261,11 +289,10 @@ def entity_targets(targets: TurnTargets) -> Tensor:
     return torch.where(targets.keywords_known.unsqueeze(1), labels, mentions)
 
 
-def past_act_log_prob(recognised: Tensor, targets: TurnTargets, layout: TurnLayout) -> Tensor:
-    """Log probability of the last turn's act as recognised [N, C] from its response; zero where it has no label [N]."""
-    before = layout.row_before
-    known = targets.category_known[before] & (layout.turn > 0)
-    return chosen_log_prob(recognised, targets.category[before].clamp_min(0)) * known
+def past_act_log_prob(recognised: Tensor, acts: Tensor, layout: TurnLayout) -> Tensor:
+    """Log probability of the last turn's act [N], -1 where it is not known, as recognised [N, C]; there it is zero."""
+    before = acts[layout.row_before]
+    return chosen_log_prob(recognised, before.clamp_min(0)) * ((before >= 0) & (layout.turn > 0))
 
 
 def build_dual_flow(config: Config, world: World) -> DualFlow:
@@ -303,6 +330,8 @@ def build_dual_flow(config: Config, world: World) -> DualFlow:
         keyword_order(config, world),
         config.flows,
         habits,
+        ResponseForm.of(world.words, world.entity_types) if config.objective.categories_by_form else None,
+        labels_teach_reading=config.objective.labels_teach_reading,
         latest_length=config.tracker.length,
         action_length=policy.length,
         dropout=dropout,

@@ -2,14 +2,15 @@
 
 A pipeline of two parts that share nothing. The predictor reads the dialogue with the pretrained encoder and judges
 every entity; it learns from turns whose keywords are labelled, and from no others. HRED (see `hred`) then finds the
-entities' words at the end of the patient's last utterance: in training the labelled ones, where there is no label and
-in use the predicted ones. It attends to that utterance and copies from it: from the dialogue's vector alone it does not
-learn to say what it is told (decision 0021).
+entities' words at the end of the patient's last utterance: in training the labelled ones, where there is no label some
+drawn from the prediction, in use the predicted ones. It attends to that utterance and copies from it: from the
+dialogue's vector alone it does not learn to say what it is told (decision 0021).
 Letters: N rows (turns), T context tokens, K entities, E all entities.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -102,7 +103,8 @@ class HredBert(nn.Module):
         """The negative log likelihoods of the labelled entities and of the responses."""
         targets = batch.targets
         logits = self.predictor(batch.inputs, batch.layout)
-        entities = _label_or_else(targets.keywords, targets.keywords_known, self.choose(logits.detach()))
+        guessed = self._likeliest(logits.detach(), _drawn(logits, moment.generator))
+        entities = _label_or_else(targets.keywords, targets.keywords_known, guessed)
         inputs = self.appended(batch.inputs, entities)
         position = torch.arange(inputs.context.shape[1], device=inputs.context.device)
         appended = position >= batch.inputs.context_lengths.unsqueeze(1)  # what it is told to name it always reads
@@ -117,7 +119,18 @@ class HredBert(nn.Module):
 
     @torch.no_grad()
     def perceive(self, inputs: TurnInputs, layout: TurnLayout) -> Perception:
-        entities = self.choose(self.predictor(inputs, layout))
+        return self._told(inputs, layout, self.choose(self.predictor(inputs, layout)))
+
+    @torch.no_grad()
+    def imagine(
+        self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
+    ) -> Iterator[Perception]:
+        """What might be named next, each entity drawn as often as it is probable."""
+        logits = self.predictor(inputs, layout)
+        for _ in range(count):
+            yield self._told(inputs, layout, self._likeliest(logits, _drawn(logits, generator)))
+
+    def _told(self, inputs: TurnInputs, layout: TurnLayout, entities: Tensor) -> Perception:
         told = self.hred.perceive(self.appended(inputs, entities), layout)
         return replace(told, keywords=entities)
 
@@ -129,13 +142,22 @@ class HredBert(nn.Module):
 
     def choose(self, logits: Tensor) -> Tensor:
         """The likeliest entities above the threshold [N, K], -1 after the last."""
-        best, entities = logits.topk(min(self.most, logits.shape[1]), dim=1)
-        return torch.where(best > self.threshold, entities, NO_ENTITY)
+        return self._likeliest(logits, logits > self.threshold)
+
+    def _likeliest(self, logits: Tensor, named: Tensor) -> Tensor:
+        """Of those named [N, E] the likeliest [N, K], -1 after the last."""
+        best, entities = torch.where(named, logits, -torch.inf).topk(min(self.most, logits.shape[1]), dim=1)
+        return torch.where(best > -torch.inf, entities, NO_ENTITY)
 
     def appended(self, inputs: TurnInputs, entities: Tensor) -> TurnInputs:
         """The same turns, the words of these entities [N, K] behind what the patient said."""
         longer = append_entities(inputs.context, inputs.context_lengths, entities, self.entity_words)
         return replace(inputs, context=longer.context, context_lengths=longer.lengths)
+
+
+def _drawn(logits: Tensor, generator: torch.Generator) -> Tensor:
+    """Which entities are named [N, E], each by itself, as often as it is probable."""
+    return torch.rand(logits.shape, generator=generator).to(logits.device) < logits.detach().sigmoid()
 
 
 def keyword_log_prob(logits: Tensor, keywords: Tensor) -> Tensor:

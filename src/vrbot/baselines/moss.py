@@ -8,7 +8,7 @@ Letters: N rows (turns), L span positions, E entities, H hidden size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +31,7 @@ from vrbot.baselines.span_chain import (
     named_entities,
     slots_of,
     spans_before,
+    weights_of,
 )
 from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
@@ -38,8 +39,9 @@ from vrbot.model.build import build_generator, keyword_order
 from vrbot.model.build_reading import build_context_encoder, build_words
 from vrbot.model.context_encoder import mentions_in
 from vrbot.model.contract import BatchLoss, Moment, Perception
+from vrbot.model.policy_network import Action
 from vrbot.model.response_generator import Conditions, ResponseGenerator
-from vrbot.model.spans import Clamp, EntityTable, Span, SpanReader
+from vrbot.model.spans import Clamp, EntityTable, Span, SpanReader, drawn_by
 from vrbot.model.vrbot import Heard
 from vrbot.model.world import World
 from vrbot.nets.encoders import Encoded
@@ -75,12 +77,13 @@ class Moss(ChainedReplies):
         state_length: int,
         action_length: int,
         dropout: float,
+        label_weights: Mapping[str, float],
     ) -> None:
         """`preference` [E] is the order in which the keywords of a label are named."""
         super().__init__()
         self.words, self.table, self.context_encoder, self.state_reader = words, table, context_encoder, state_reader
         self.state_decoder, self.action, self.generator = state_decoder, action, generator
-        self.state_length, self.action_length = state_length, action_length
+        self.state_length, self.action_length, self.label_weights = state_length, action_length, label_weights
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("preference", preference, persistent=False)
 
@@ -91,7 +94,7 @@ class Moss(ChainedReplies):
         chained = self.chain(self.hear(batch.inputs, batch.layout), batch.layout, known)
         reply = self.log_prob(chained.conditions, targets.response, targets.response_lengths)
         labels = label_terms(chained.state_log_probs, chained.action, known)
-        return loss_of_turns(batch, {"reconstruction": reply, **labels}, {})
+        return loss_of_turns(batch, {"reconstruction": reply, **labels}, {}, self.label_weights)
 
     def hear(self, inputs: TurnInputs, layout: TurnLayout) -> Heard:
         """The context of every turn, and the entities mentioned in it."""
@@ -104,11 +107,15 @@ class Moss(ChainedReplies):
 
         Where labels are asked for (in training), the most probable keywords are named; in use NONE is shifted.
         """
-        state, told, sources = self._stated(heard, layout, None if known is None else known.state_clamp)
+        stated = self._stated(heard, layout, None if known is None else known.state_clamp)
         if known is None:
-            action = self.action.write(sources, self.action_length, None, self.choose_keyword)
+            action = self.action.write(stated[2], self.action_length, None, self.choose_keyword)
         else:
-            action = self.action.write(sources, self.action_length, known.action_clamp)
+            action = self.action.write(stated[2], self.action_length, known.action_clamp)
+        return self._chained(heard, *stated, action)
+
+    def _chained(self, heard: Heard, state: Span, told: Told, sources: Sources, action: Action) -> Chained:
+        """What is told of a state and of an action after it."""
         told_action = self.action.along(sources, action)
         conditions = Conditions(heard.words, heard.context, state, told.hidden, action, told_action.keywords.hidden)
         return Chained(state, told.log_probs, told_action, conditions)
@@ -155,9 +162,18 @@ class Moss(ChainedReplies):
     @torch.no_grad()
     def perceive(self, inputs: TurnInputs, layout: TurnLayout) -> Perception:
         """Each decoder's span, one after the other."""
-        chained = self.chain(self.hear(inputs, layout), layout)
-        keywords = named_entities(chained.conditions.action.keywords)
-        return Perception(named_entities(chained.state), chained.action.category, keywords, chained.conditions)
+        return _perceived(self.chain(self.hear(inputs, layout), layout))
+
+    @torch.no_grad()
+    def imagine(
+        self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
+    ) -> Iterator[Perception]:
+        """The states of `perceive`, with actions drawn."""
+        heard, draw = self.hear(inputs, layout), drawn_by(generator)
+        stated = self._stated(heard, layout, None)
+        for _ in range(count):
+            action = self.action.write(stated[2], self.action_length, None, draw, draw)
+            yield _perceived(self._chained(heard, *stated, action))
 
     @torch.no_grad()
     def keyword_namer(self, inputs: TurnInputs, layout: TurnLayout) -> Callable[[], Tensor]:
@@ -165,6 +181,11 @@ class Moss(ChainedReplies):
         return lambda: named_entities(
             self.action.write(sources, self.action_length, None, self.choose_keyword).keywords
         )
+
+
+def _perceived(chained: Chained) -> Perception:
+    keywords = named_entities(chained.conditions.action.keywords)
+    return Perception(named_entities(chained.state), chained.action.category, keywords, chained.conditions)
 
 
 def build_moss(config: Config, world: World) -> Moss:
@@ -183,4 +204,5 @@ def build_moss(config: Config, world: World) -> Moss:
         state_length=config.tracker.length,
         action_length=config.policy.length,
         dropout=network.dropout,
+        label_weights=weights_of(config.chains),
     )

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from vrbot.baselines.turn_losses import batch_loss
-from vrbot.config import Config
+from vrbot.config import ChainSettings, Config
 from vrbot.decoding.step import StepFunction
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.model.action_classifier import ActionClassifier
 from vrbot.model.build import CATEGORY_SIZE, build_tracker
+from vrbot.model.build_reading import at_rate
 from vrbot.model.context_encoder import Mentions
 from vrbot.model.contract import BatchLoss, Perception
 from vrbot.model.keyword_scores import SpanScores
@@ -117,10 +118,15 @@ class ChainedAction(nn.Module):
 
     @torch.no_grad()
     def write(
-        self, sources: Sources, length: int, clamp: ActionClamp | None = None, choose: Choose = one_hot_choice
+        self,
+        sources: Sources,
+        length: int,
+        clamp: ActionClamp | None = None,
+        choose: Choose = one_hot_choice,
+        choose_category: Choose = one_hot_choice,
     ) -> Action:
-        """The most probable category and the keywords chosen after it, or the known parts where the clamp has any."""
-        category = one_hot_choice(self.classifier(*sources.evidence))
+        """The category chosen and the keywords chosen after it, or the known parts where the clamp has any."""
+        category = choose_category(self.classifier(*sources.evidence))
         if clamp is not None:
             category = torch.where(clamp.category_rows.unsqueeze(-1), clamp.category, category)
         known = None if clamp is None else clamp.keywords
@@ -222,9 +228,24 @@ def label_terms(state: Tensor, action: ToldAction, known: KnownLatents) -> dict[
     return {kind: log_prob.masked_fill(~there, 0.0) for kind, (log_prob, there) in terms.items()}
 
 
-def loss_of_turns(batch: SessionBatch, gains: Mapping[str, Tensor], costs: Mapping[str, Tensor]) -> BatchLoss:
-    """Costs less gains (log probabilities) of every turn, [N] each; all of them are logged."""
-    terms = [*costs.values(), *(-gain for gain in gains.values())]
+def weights_of(settings: ChainSettings) -> dict[str, float]:
+    """What the labels of each kind weigh."""
+    return {
+        "state": settings.state_weight,
+        "category": settings.action_weight,
+        "keywords": settings.action_weight,
+    }
+
+
+def loss_of_turns(
+    batch: SessionBatch,
+    gains: Mapping[str, Tensor],
+    costs: Mapping[str, Tensor],
+    weights: Mapping[str, float] | None = None,
+) -> BatchLoss:
+    """Costs less gains (log probabilities) of every turn, [N] each, gains as often as their weight says, else once;
+    all of them are logged."""
+    terms = [*costs.values(), *(-(weights or {}).get(name, 1.0) * gain for name, gain in gains.items())]
     return batch_loss(batch, torch.stack(terms).sum(dim=0), {**gains, **costs})
 
 
@@ -238,8 +259,9 @@ def build_action(config: Config, num_evidence: int, num_memories: int) -> Chaine
     """An action decoder without biases: what is asked for or prescribed is seldom what was mentioned."""
     network, evidence = config.network, (config.network.hidden_size,) * num_evidence
     writer = StateTracker(network.embedding_size, network.hidden_size, (*evidence, CATEGORY_SIZE))
-    return ChainedAction(
+    action = ChainedAction(
         ActionClassifier(evidence, len(CATEGORIES), network.dropout),
         nn.Embedding(len(CATEGORIES), CATEGORY_SIZE),
         ChainDecoder(writer, num_memories, network.hidden_size, network.dropout),
     )
+    return at_rate(config.chains.action_rate_factor, action)

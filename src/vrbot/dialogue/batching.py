@@ -261,16 +261,43 @@ def _padded(values: Array, row: Array, num_rows: int) -> Tensor:
 
 
 def bucketed_batches(
-    split: Split, batch_size: int, *, seed: int, epoch: int = 0, max_rows: int | None = None, pool: int = 50
+    split: Split,
+    batch_size: int,
+    *,
+    seed: int,
+    epoch: int = 0,
+    max_rows: int | None = None,
+    pool: int = 50,
+    among: NDArray[np.int64] | None = None,
 ) -> list[NDArray[np.int64]]:
     """Every session once, in batches of sessions of similar length; a run resumes from an index into this list.
 
     The shuffled sessions are sorted by turns and tokens within pools of `pool` batches, cut into batches (of at most
     `max_rows` turns, unless one session alone has more) and the batches shuffled; seed and epoch decide all of it.
+    With `among` only these sessions are in it, again and again, in as many batches as all sessions would make.
     """
     random = np.random.default_rng([seed, epoch])
+    everybody = np.arange(split.num_sessions)
+    if among is None or not len(among):
+        return _shuffled(split, everybody if among is None else among, batch_size, random, max_rows, pool)
+    count = len(_shuffled(split, everybody, batch_size, random, max_rows, pool))
+    batches: list[NDArray[np.int64]] = []
+    while len(batches) < count:
+        batches += _shuffled(split, among, batch_size, random, max_rows, pool)
+    return batches[:count]
+
+
+def _shuffled(
+    split: Split,
+    sessions: NDArray[np.int64],
+    batch_size: int,
+    random: np.random.Generator,
+    max_rows: int | None,
+    pool: int,
+) -> list[NDArray[np.int64]]:
+    """Each of the sessions once."""
     turns, tokens = split.turns_per_session, split.tokens_per_session
-    shuffled = random.permutation(split.num_sessions)
+    shuffled = random.permutation(sessions)
     batches: list[NDArray[np.int64]] = []
     for start in range(0, len(shuffled), batch_size * pool):
         members = shuffled[start : start + batch_size * pool]

@@ -1,12 +1,12 @@
 """Whether a difference between two systems is more than luck, and how far several seeds differ.
 
-Letters: T turns, C clusters (dialogues), R resamples, M scores.
+Letters: T turns, C clusters (dialogues), S seeds, R resamples, M scores.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,14 +68,20 @@ class SeedSummary:
 
 
 def paired_bootstrap(
-    first: PooledScore, second: PooledScore, clusters: Ints, generator: np.random.Generator, num_resamples: int = 10_000
+    first: PooledScore,
+    second: PooledScore,
+    clusters: Ints,
+    generator: np.random.Generator,
+    num_resamples: int = 10_000,
+    seeds: Ints | None = None,
 ) -> BootstrapResult:
     """Resamples whole clusters of turns, the same ones for both systems, and scores each resample anew.
 
     p is the share of resamples, the observed one included, whose difference lies at least as far from the observed
     difference as that lies from 0. Give dialogue numbers as clusters: turns of one dialogue are not independent.
+    With `seeds` [T], the runs that turns are of, runs are resampled as well: what one lucky run did counts little.
     """
-    return _bootstrap_many([first], [second], clusters, generator, num_resamples)[0]
+    return _bootstrap_many([first], [second], clusters, generator, num_resamples, seeds)[0]
 
 
 def paired_t_test(first: Floats, second: Floats) -> TTestResult:
@@ -98,7 +104,8 @@ def paired_t_test(first: Floats, second: Floats) -> TTestResult:
 
 def unit_values(score: PooledScore, clusters: Ints) -> Floats:
     """The score of each cluster by itself, [C]; nan where it does not apply there."""
-    return score.score_of(np.asarray(_cluster_sums(score, clusters).toarray(), dtype=np.float64))
+    num_clusters = int(clusters.max()) + 1 if len(clusters) else 0
+    return score.score_of(np.asarray(_cluster_sums(score, clusters, num_clusters).toarray(), dtype=np.float64))
 
 
 def compare_systems(
@@ -108,8 +115,9 @@ def compare_systems(
     generator: np.random.Generator,
     metrics: Sequence[str],
     num_resamples: int = 10_000,
+    seeds: Ints | None = None,
 ) -> tuple[Comparison, ...]:
-    """Both tests for each metric; the t-test pairs the clusters' own values.
+    """Both tests for each metric; the t-test pairs the clusters' own values, all their `seeds` together.
 
     `first` and `second` come from `scorecard.measure` over the same turns (`turns.check_same_turns`).
     """
@@ -120,7 +128,7 @@ def compare_systems(
         raise UsageError(f"no significance test for {', '.join(unknown)}: choose among {', '.join(sorted(first))}")
     pairs = [(first[metric], second[metric]) for metric in metrics]
     bootstraps = _bootstrap_many(
-        [one for one, _ in pairs], [two for _, two in pairs], clusters, generator, num_resamples
+        [one for one, _ in pairs], [two for _, two in pairs], clusters, generator, num_resamples, seeds
     )
     comparisons = []
     for metric, (one, two), bootstrap in zip(metrics, pairs, bootstraps, strict=True):
@@ -169,9 +177,10 @@ def _bootstrap_many(
     clusters: Ints,
     generator: np.random.Generator,
     num_resamples: int,
+    seeds: Ints | None,
 ) -> list[BootstrapResult]:
     scores = [*first, *second]
-    resampled = _resampled_scores(scores, clusters, generator, num_resamples)  # [R, M]
+    resampled = _resampled_scores(scores, clusters, generator, num_resamples, seeds)  # [R, M]
     results = []
     for place, (one, two) in enumerate(zip(first, second, strict=True)):
         differences = resampled[:, len(first) + place] - resampled[:, place]
@@ -189,33 +198,43 @@ def _bootstrap_result(first: float | None, second: float | None, differences: Fl
 
 
 def _resampled_scores(
-    scores: Sequence[PooledScore], clusters: Ints, generator: np.random.Generator, num_resamples: int
+    scores: Sequence[PooledScore],
+    clusters: Ints,
+    generator: np.random.Generator,
+    num_resamples: int,
+    seeds: Ints | None,
 ) -> Floats:
-    """[R, M]: every score of every resample of the clusters."""
-    sums = [_cluster_sums(score, clusters) for score in scores]
+    """[R, M]: every score of every resample of the clusters, and of the seeds where there are any."""
     num_clusters = int(clusters.max()) + 1 if len(clusters) else 0
     if not num_clusters:
         return np.full((num_resamples, len(scores)), math.nan)
-    widest = max(num_clusters, *(part.shape[1] for part in sums))
-    parts = [
-        np.stack([score.score_of(counts @ part) for score, part in zip(scores, sums, strict=True)], axis=1)
-        for counts in _draws(num_clusters, num_resamples, max(1, _NUMBERS_AT_ONCE // widest), generator)
-    ]
+    run = np.zeros_like(clusters) if seeds is None else np.unique(seeds, return_inverse=True)[1]
+    num_runs = int(run.max()) + 1
+    sums = [_cluster_sums(score, run * num_clusters + clusters, num_runs * num_clusters) for score in scores]
+    widest = max(num_runs * num_clusters, *(part.shape[1] for part in sums))
+    at_once, parts = max(1, _NUMBERS_AT_ONCE // widest), []
+    for start in range(0, num_resamples, at_once):
+        size = min(at_once, num_resamples - start)
+        of_clusters, of_runs = _draws(num_clusters, size, generator), np.ones((size, 1))
+        if num_runs > 1:
+            of_runs = _draws(num_runs, size, generator)
+        counts = (of_runs[:, :, None] * of_clusters[:, None, :]).reshape(size, -1)  # [R, S * C]
+        parts.append(
+            np.stack([score.score_of(counts @ part) for score, part in zip(scores, sums, strict=True)], axis=1)
+        )
     return np.concatenate(parts)
 
 
-def _draws(num_clusters: int, num_resamples: int, at_once: int, generator: np.random.Generator) -> Iterator[Floats]:
-    """How often each resample has each cluster, [at most at_once, C] at a time."""
-    for start in range(0, num_resamples, at_once):
-        size = min(at_once, num_resamples - start)
-        drawn = generator.integers(num_clusters, size=(size, num_clusters))
-        flat = (drawn + num_clusters * np.arange(size)[:, None]).reshape(-1)
-        yield np.bincount(flat, minlength=size * num_clusters).reshape(size, num_clusters).astype(np.float64)
+def _draws(num_units: int, num_resamples: int, generator: np.random.Generator) -> Floats:
+    """How often each resample has each unit, [R, units]."""
+    drawn = generator.integers(num_units, size=(num_resamples, num_units))
+    flat = (drawn + num_units * np.arange(num_resamples)[:, None]).reshape(-1)
+    counts = np.bincount(flat, minlength=num_resamples * num_units)
+    return counts.reshape(num_resamples, num_units).astype(np.float64)
 
 
-def _cluster_sums(score: PooledScore, clusters: Ints) -> sparse.csr_array[Any]:
+def _cluster_sums(score: PooledScore, clusters: Ints, num_clusters: int) -> sparse.csr_array[Any]:
     """Rows added up within clusters, [C, K]."""
-    num_clusters = int(clusters.max()) + 1 if len(clusters) else 0
     places = (clusters, np.arange(len(clusters)))
     members = sparse.csr_array((np.ones(len(clusters)), places), shape=(num_clusters, len(clusters)))
     return sparse.csr_array(members @ score.rows)

@@ -1,6 +1,7 @@
 """Which differences of a table are more than luck: rows against the best of the others, over the same turns.
 
-The turns of all seeds both systems have are pooled; dialogues are resampled, so the seeds of one stay together.
+The turns of all seeds both systems have are pooled; whole dialogues are resampled, and whole seeds: what three trained
+models have in common with the next three counts, not what these three happened to learn.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ class _Stored:
         testable = [name for name in metrics if name in one and None not in (one[name].value, two[name].value)]
         if not testable:
             return ()
-        return compare_systems(one, two, dialogue_numbers(turns), generator, testable, num_resamples)
+        run = np.repeat(seeds, [len(self._of_seed(first, seed)) for seed in seeds])
+        return compare_systems(one, two, dialogue_numbers(turns), generator, testable, num_resamples, run)
 
     def turns(self, system: SystemRuns, seeds: Sequence[int]) -> list[ScoredTurn]:
         return [turn for seed in seeds for turn in self._of_seed(system, seed)]

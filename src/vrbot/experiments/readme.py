@@ -20,7 +20,7 @@ MARKED = re.compile(r"(?P<first><!-- results: (?P<folder>\S+) -->\n).*?(?P<last>
 COLUMNS = ("mi-F1", "mi-F1 w/o most frequent", "ma-F1", "EA", "B@2", "R@2", "D@2", "state F1", "action F1")
 HOW_TO_READ = (
     "After ± half of the 95 % interval over seeds (t distribution). Against the best other trained system of a column: "
-    r"\* better by paired bootstrap over dialogues, + better by paired t-test, ! worse, after Holm's correction. "
+    r"\* better by paired bootstrap, + better by paired t-test, ! worse, after Holm's correction. "
     "Whole, with what is not comparable: [report]({folder}/report.md)."
 )
 Row = Mapping[str, str]

@@ -21,7 +21,7 @@ class Moment:
     """Where training stands; all randomness of a step comes from the generator (and torch's own for dropout)."""
 
     step: int
-    stage: int  # 1 or 2, see `objective.stages`
+    stage: int  # 1 or 2, see `training.progress`
     generator: torch.Generator
 
 
@@ -46,7 +46,11 @@ class Perception:
 
 
 class DialogueModel(Protocol):
-    """The contract; `torch.nn.Module` besides."""
+    """The contract; `torch.nn.Module` besides.
+
+    A model that learns only from turns with labels of some kinds names them in `needed_labels`: batches are then made
+    of dialogues that have them, and without any it is refused.
+    """
 
     def loss(self, batch: SessionBatch, moment: Moment) -> BatchLoss:
         """The objective of training, with gradient."""

@@ -37,6 +37,7 @@ class Habits(nn.Module):
     """How much more (or less) likely than usual each entity is to be named next; 0 for all until it is taught."""
 
     ngrams: Tensor
+    fitted = ("weights", "bias")
     rarity: Tensor
     entities: Tensor
     weights: Tensor

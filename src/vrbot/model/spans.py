@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from vrbot.nets.encoders import Encoded, SpanEncoder
 from vrbot.nets.recurrence import gru_over, gru_step
+from vrbot.probability.category import relaxed_sample
 
 Choose = Callable[[Tensor], Tensor]
 """Log probabilities [N, E+1] -> weights [N, E+1] that sum to one: a relaxed sample, or a one-hot choice."""
@@ -77,6 +78,11 @@ def span_of(entities: Tensor, length: int, num_entities: int) -> Span:
 def one_hot_choice(log_probs: Tensor) -> Tensor:
     """The most probable symbol, as weights."""
     return nn.functional.one_hot(log_probs.argmax(dim=-1), log_probs.shape[-1]).to(log_probs.dtype)
+
+
+def drawn_by(generator: torch.Generator) -> Choose:
+    """A chooser that draws symbols, each as often as it is probable."""
+    return lambda log_probs: relaxed_sample(log_probs, 1.0, generator, hard=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ DOUBT = -0.4
 class Surroundings(nn.Module):
     """Which mentions may be part of the state: all, until `worth` has been set to what labels say of the cues."""
 
+    fitted = ("worth",)
     worth: Tensor
 
     def __init__(self, num_words: int, num_entities: int, reach: int) -> None:

@@ -21,11 +21,10 @@ from vrbot.model.habits import Habits
 from vrbot.model.policy_network import Action, WrittenAction
 from vrbot.model.response_generator import Conditions, DecoderState, ResponseGenerator
 from vrbot.model.set_policy import with_the_expected
-from vrbot.model.spans import EntityTable, Span, SpanReader, one_hot_choice, span_of
+from vrbot.model.spans import EntityTable, Span, SpanReader, drawn_by, one_hot_choice, span_of
 from vrbot.model.standing import named_so_far, standings
 from vrbot.model.surroundings import Surroundings
 from vrbot.nets.encoders import BidirectionalEncoder, Encoded
-from vrbot.probability.category import relaxed_sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +97,7 @@ class VRBot(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.minds_standing, self.at_least_one = minds_standing, at_least_one
         self.objective = objective
+        self.needed_labels: tuple[str, ...] = getattr(objective, "needed_labels", ())
         self.register_buffer("none_offset", torch.zeros(()))
 
     # The parts, one call each
@@ -178,10 +178,7 @@ class VRBot(nn.Module):
         self, inputs: TurnInputs, layout: TurnLayout, count: int, generator: torch.Generator
     ) -> Iterator[Perception]:
         """The states of `perceive`, with actions drawn from the prior policy."""
-
-        def draw(log_probs: Tensor) -> Tensor:
-            return relaxed_sample(log_probs, 1.0, generator, hard=True)
-
+        draw = drawn_by(generator)
         heard = self.hear(inputs, layout)
         state = self.track(heard, layout)
         evidence = self.policy_evidence(heard, state)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from vrbot.dialogue.batching import TurnTargets
 from vrbot.dialogue.session import CATEGORIES
+from vrbot.objective.response_form import ResponseForm
 
 
 class TellsCategories(Protocol):
@@ -67,6 +68,11 @@ class ResponseReader:
         weights, bias = self.weights.to(targets.response.device), self.bias.to(targets.response.device)
         num_words = len(weights) - len(CATEGORIES)
         return (_features(targets, self.other, num_words) @ weights + bias).argmax(dim=1)
+
+
+def best_teller(form: ResponseForm, targets: Iterable[TurnTargets]) -> TellsCategories:
+    """Who tells the categories of responses: a reader taught by the labelled ones, or the form alone without any."""
+    return ResponseReader.taught_by(targets, form, len(form.asking_words)) or form
 
 
 def _features(targets: TurnTargets, other: TellsCategories, num_words: int) -> Tensor:

@@ -29,7 +29,7 @@ from vrbot.objective.labels import LABEL_KINDS, KnownLatents, known_latents
 from vrbot.objective.mention_reader import teach_surroundings
 from vrbot.objective.passes import ActionPass, StatePass
 from vrbot.objective.response_form import ResponseForm
-from vrbot.objective.response_reader import ResponseReader, TellsCategories
+from vrbot.objective.response_reader import TellsCategories, best_teller
 from vrbot.probability.annealing import Exponential, free_bits
 from vrbot.probability.category import chosen_log_prob, divergence, relaxed_sample
 from vrbot.probability.span import SpanDistribution
@@ -51,6 +51,11 @@ class VariationalObjective:
         self.teller: TellsCategories | None = form
         self.temperature = Exponential(settings.temperature_start, settings.temperature_end, settings.temperature_steps)
 
+    @property
+    def needed_labels(self) -> tuple[str, ...]:
+        """The labels without which a turn teaches nothing."""
+        return ("state", "keywords") if self.settings.labelled_turns_only else ()
+
     def study(self, model: VRBot, batches: Callable[[], Iterable[SessionBatch]]) -> None:
         """Learns before training what is usually named next, and from labelled turns how to read: the category of a
         response, and what the words around a mention say of it."""
@@ -59,8 +64,7 @@ class VariationalObjective:
         if not self.settings.labels_teach_reading:
             return
         if self.form is not None and "category" in self.labels:
-            targets = (batch.targets for batch in batches())
-            self.teller = ResponseReader.taught_by(targets, self.form, len(self.form.asking_words)) or self.form
+            self.teller = best_teller(self.form, (batch.targets for batch in batches()))
         if model.surroundings is not None and "state" in self.labels:
             teach_surroundings(model.surroundings, batches())
 
@@ -244,7 +248,7 @@ class VariationalObjective:
         return Span(self._held(span.weights))
 
     def _kl_spans(self, posterior: Tensor, prior: Tensor, floor: float, moment: Moment) -> Tensor:
-        kl = SpanDistribution(self._held(posterior)).kl(SpanDistribution(prior), floor=self.settings.kl_floor)
+        kl = SpanDistribution(self._held(posterior)).kl(SpanDistribution(prior))
         return free_bits(kl, floor) * self._warmth(moment)
 
     def _kl_actions(self, actions: ActionPass, moment: Moment) -> dict[str, Tensor]:

@@ -65,13 +65,12 @@ class RunDescription:
     @classmethod
     def of(cls, plan: RunPlan, corpus: Corpus, model: torch.nn.Module, measure: str) -> RunDescription:
         """The description of a run that starts here and now."""
-        parameters = sum(parameter.numel() for parameter in model.parameters())
         return cls(
             replace(plan, corpus=plan.corpus.resolve()),
             corpus.fingerprint,
             corpus_digest(corpus),
             measure,
-            parameters,
+            num_learned(model),
             torch.get_num_threads(),
             _environment(),
         )
@@ -99,6 +98,18 @@ class RunDescription:
             raise IntegrityError(
                 f"{RUN} is not that of a run ({error!r}): read it with the version that wrote it"
             ) from error
+
+
+def num_learned(model: torch.nn.Module) -> int:
+    """How many numbers a model learns: its parameters, and what is `fitted` to the dialogues before training."""
+    fitted: list[torch.Tensor] = [getattr(part, name) for part in model.modules() for name in fitted_of(part)]
+    return sum(numbers.numel() for numbers in (*model.parameters(), *fitted))
+
+
+def fitted_of(part: torch.nn.Module) -> tuple[str, ...]:
+    """The names of a part's own buffers that are fitted."""
+    names: tuple[str, ...] = getattr(type(part), "fitted", ())
+    return names
 
 
 def corpus_digest(corpus: Corpus) -> str:

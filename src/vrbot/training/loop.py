@@ -66,6 +66,27 @@ class Outcome:
     progress: Progress
 
 
+def turns_with(data: TrainingData, needed: Sequence[str]) -> NDArray[np.bool_]:
+    """Which training turns have labels of all these kinds that may be used."""
+    labels, masks = data.train.labels, data.train_masks
+    there = {"state": labels.state_known, "category": labels.category >= 0, "keywords": labels.keywords_known}
+    if masks is not None:
+        allowed = {"state": masks.state, "category": masks.category, "keywords": masks.keywords}
+        there = {kind: known & allowed[kind] for kind, known in there.items()}
+    found: NDArray[np.bool_] = np.ones(data.train.num_turns, dtype=bool)
+    for kind in needed:
+        found = found & there[kind]
+    return found
+
+
+def sessions_with(data: TrainingData, needed: Sequence[str]) -> NDArray[np.int64] | None:
+    """The sessions that a model which learns only from turns with these labels can learn from; None: from all."""
+    if not needed:
+        return None
+    turns = np.repeat(np.arange(data.train.num_sessions), data.train.turns_per_session)
+    return np.unique(turns[turns_with(data, needed)])
+
+
 class Trainer:
     """Trains a `DialogueModel` in place; `run` may be called once.
 
@@ -103,6 +124,7 @@ class Trainer:
         self.average = WeightAverage(self.optimiser.parameters, settings.average_decay)
         self.progress = first_progress(settings)
         self._batches: tuple[int, list[NDArray[np.int64]]] = (-1, [])
+        self._usable = sessions_with(data, getattr(model, "needed_labels", ()))
 
     def _all_turns(self) -> Iterator[SessionBatch]:
         """The training turns with what may be known of them, in a fixed order."""
@@ -140,7 +162,12 @@ class Trainer:
         epoch, settings = self.progress.epoch, self.settings
         if self._batches[0] != epoch:
             batches = bucketed_batches(
-                self.data.train, settings.batch_size, seed=self.seed, epoch=epoch, max_rows=settings.max_rows
+                self.data.train,
+                settings.batch_size,
+                seed=self.seed,
+                epoch=epoch,
+                max_rows=settings.max_rows,
+                among=self._usable,
             )
             self._batches = (epoch, batches)
         return self._batches[1]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from vrbot.config import Config, NetworkSettings
@@ -21,7 +20,7 @@ from vrbot.training.checkpoints import CHOICES, RunFolder
 from vrbot.training.description import RunDescription, RunPlan, corpus_digest, plan_differences
 from vrbot.training.distributed import Workers, join_workers
 from vrbot.training.interrupts import stop_on_signals
-from vrbot.training.loop import LOSS, Trainer, TrainingData, Validate
+from vrbot.training.loop import LOSS, Trainer, TrainingData, Validate, turns_with
 from vrbot.training.observe import MetricsTable, Observer, TensorBoard
 from vrbot.training.progress import Progress
 from vrbot.training.randomness import Use, derived_seed
@@ -88,14 +87,7 @@ def train_run(
 
 def _refuse_without_labels(plan: RunPlan, data: TrainingData, needed: Sequence[str]) -> None:
     """A model that learns only from turns with these labels would learn nothing without any."""
-    labels, masks = data.train.labels, data.train_masks
-    assert masks is not None
-    known = {
-        "state": labels.state_known & masks.state,
-        "category": (labels.category >= 0) & masks.category,
-        "keywords": labels.keywords_known & masks.keywords,
-    }
-    if needed and not np.logical_and.reduce([known[kind] for kind in needed]).any():
+    if needed and not turns_with(data, needed).any():
         raise UsageError(
             f"{plan.model} learns only from turns whose {' and '.join(needed)} are labelled, and with --state-labels "
             f"{plan.labels.state:g} --action-labels {plan.labels.action:g} there are none in {plan.corpus}: "
