@@ -24,7 +24,8 @@ import numpy as np
 import torch
 
 from benchmarks import out_of_domain_en, out_of_domain_zh
-from vrbot.agent.replies import batches_of, limits_of
+from vrbot.agent.replies import batches_of
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.splits import Split, no_labels
 from vrbot.explain.abstention import Guard, Judgement, fit_guard
 from vrbot.explain.explainer import Explainer

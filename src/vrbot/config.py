@@ -95,7 +95,7 @@ class ObjectiveSettings(_Settings):
     policy_weight: float = Field(4.0, ge=0)
     kl_floor: float | None = None
     bound: Literal["two-stage", "joint"] = "two-stage"
-    split_reconstruction: bool = True
+    split_reconstruction: bool = False
     marks_guesses: bool = True
     labelled_turns_only: bool = False
     pseudo_label_steps: int = Field(0, ge=0)
@@ -158,13 +158,12 @@ class FactSettings(_Settings):
 
 
 class FlowSettings(_Settings):
-    """`dual-flow`: what its terms of the loss weigh, how often the generator sees a guessed action in training, and
-    whether it is told so (`marks_guesses`, decision 0026); with `habits` it is given the habits that VRBot starts from
-    (decision 0024), which are none of its own idea."""
+    """`dual-flow`: what its terms of the loss weigh, and whether the generator is told which actions are guesses
+    (`marks_guesses`, decision 0026); with `habits` it is given the habits that VRBot starts from (decision 0024), which
+    are none of its own idea."""
 
     entity_weight: float = Field(4.0, ge=0)
     act_weight: float = Field(4.0, ge=0)
-    guessed_share: float = Field(0.5, ge=0, le=1)
     habits: bool = False
     marks_guesses: bool = True
 
@@ -173,9 +172,9 @@ class ChainSettings(_Settings):
     """`moss` and `damd`: what labels of states and of actions weigh beside the reply, and at how much of the rate the
     decoder of the action learns (decision 0027)."""
 
-    state_weight: float = Field(1.0, ge=0)
-    action_weight: float = Field(1.0, ge=0)
-    action_rate_factor: float = Field(1.0, gt=0)
+    state_weight: float = Field(5.0, ge=0)
+    action_weight: float = Field(4.0, ge=0)
+    action_rate_factor: float = Field(0.2, gt=0)
 
 
 class SedstSettings(_Settings):
@@ -201,10 +200,11 @@ class HredSettings(_Settings):
 
 
 class VhredSettings(_Settings):
-    """The latent variable of VHRED; the published 25,000 steps of warm-up are many epochs of a small corpus."""
+    """The latent variable of VHRED; the published 25,000 steps of warm-up are many epochs of a small corpus, and a
+    warm-up that outlasts training leaves a posterior that nobody can foretell (decision 0027)."""
 
     latent_size: int = Field(16, ge=1)
-    kl_warmup_steps: int = Field(1000, ge=0)
+    kl_warmup_steps: int = Field(100, ge=0)
     word_drop: float = Field(0.25, ge=0, lt=1)
     bag_of_words_weight: float = Field(0.0, ge=0)
 
@@ -295,7 +295,11 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
         name, separator, value = assignment.partition("=")
         if not separator:
             raise ConfigError(f"{assignment!r} is not of the form key=value, for example policy.hops=1")
-        changes[name.strip()] = yaml.safe_load(value)
+        try:
+            changes[name.strip()] = yaml.safe_load(value)
+        except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is in no calendar
+            problem = getattr(error, "problem", None) or "it cannot be read"
+            raise ConfigError(f"{assignment!r}: the value is not YAML ({problem}): for example policy.hops=1") from None
     return changes
 
 
@@ -337,7 +341,6 @@ def paper() -> Config:
             temperature_end=0.1,
             temperature_steps=30_000,
             straight_through=False,
-            split_reconstruction=False,
             marks_guesses=False,
             categories_by_form=False,
             labels_teach_reading=False,
@@ -359,6 +362,7 @@ def paper() -> Config:
             word_reward=0.0, length_penalty=1.0, no_repeat=0, keyword_bonus=0.0, only_keywords=False
         ),
         vhred=VhredSettings(latent_size=100, kl_warmup_steps=25_000),
+        chains=ChainSettings(state_weight=1.0, action_weight=1.0, action_rate_factor=1.0),
         postks=PostksSettings(warmup_steps=5_000),
     )
 

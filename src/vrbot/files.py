@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, cast
 
+from vrbot.errors import UsageError
+
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[TextIO]:
     """A UTF-8 text file that appears under `path` only when the block ends without an exception.
 
-    Whoever reads `path` meanwhile, or after a crash at any moment, sees the former file or the complete new one.
+    Whoever reads `path` meanwhile, or after a crash at any moment, sees the former file or the complete new one. A
+    folder that is not there is made.
     """
     with _replacing(Path(path), "x", encoding="utf-8", newline="\n") as file:
         yield cast(TextIO, file)
@@ -32,6 +35,10 @@ def atomic_write_bytes(path: str | Path) -> Iterator[BinaryIO]:
 def _replacing(path: Path, mode: str, **how: Any) -> Iterator[IO[Any]]:
     target = Path(os.path.realpath(path))  # a link keeps pointing where it did; the file behind it is replaced
     draft = target.with_name(f".{target.name[:60]}.{secrets.token_hex(8)}.tmp")  # same folder: a rename suffices
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: its folder cannot be made ({error.strerror}): choose another place") from None
     try:
         with draft.open(mode, **how) as file:
             yield file

@@ -20,7 +20,8 @@ from vrbot.baselines.catalogue import build_model
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import DataError, IntegrityError, UsageError, VRBotError
 from vrbot.model.weights import model_to_bytes
-from vrbot.training.runs import load_trained
+from vrbot.training.checkpoints import RunFolder
+from vrbot.training.runs import open_run
 
 CONVERSATIONS = [
     [("我咳嗽三天了", "有没有发烧，头痛？"), ("发烧，没有头痛", "")],
@@ -107,7 +108,9 @@ def test_a_missing_or_other_file_is_refused(change: str, saved: Path, tmp_path: 
 
 def test_a_run_is_talked_to_through_its_best_model(run: Path, corpus: Corpus) -> None:
     agent = Agent.from_pretrained(run)
-    trained, description = load_trained(run, build_model)
+    description = open_run(run)
+    trained = build_model(description.plan.model, description.plan.config, corpus)
+    RunFolder(run).load_best(trained)
     assert model_to_bytes(agent._pretrained.model) == model_to_bytes(trained)
     assert agent.facts.seed == description.plan.seed
     assert agent.facts.labels == {"state": 1.0, "category": 1.0, "keywords": 1.0}

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.agent.conftest import MakeAgent
+from tests.contract.replying import reply_to_batch
 from tests.model.tiny import FORMS, MODELS, sessions
-from vrbot.agent.replies import limits_of, reply_to_batch
 from vrbot.agent.respond import Agent
 from vrbot.agent.searching import Search, find_words
 from vrbot.config import DecodingSettings
-from vrbot.dialogue.batching import collate
+from vrbot.dialogue.batching import collate, limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.errors import ConfigError, UsageError

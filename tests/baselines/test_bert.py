@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+from tests.contract.replying import reply_to_batch
 from tests.model.tiny import batch_of, moment, tiny_config, tiny_model, without_labels
 from tests.nets.tiny_encoder import tiny_encoder, with_tiny_encoder, write_tiny_encoder
 from vrbot.agent.calibration import OFFSETS, calibrate_threshold
 from vrbot.agent.pretrained import load_pretrained, save_pretrained
-from vrbot.agent.replies import reply_to_batch
 from vrbot.baselines.catalogue import CATALOGUE, build_model
 from vrbot.baselines.hred_bert import HredBert, append_entities, keyword_log_prob
 from vrbot.config import Config

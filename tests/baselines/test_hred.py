@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.contract.replying import reply_to_batch
 from tests.model.tiny import assert_normalised, batch_of, moment, rows_of, tiny_config, tiny_model
-from vrbot.agent.replies import reply_to_batch
 from vrbot.baselines.hred import Hred
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus

@@ -144,6 +144,18 @@ def test_character_features_equal_those_computed_word_by_word(corpus: Corpus) ->
         np.testing.assert_allclose(np.sort(row[row > 0]), wanted, rtol=1e-4)
 
 
+def test_the_threshold_is_not_the_most_frequent_keywords_alone() -> None:
+    """Over all keywords 0.5 would be best: it names the frequent one rightly and little else."""
+    wanted = np.zeros((40, 3), dtype=np.float32)
+    wanted[:30, 0], wanted[30:36, 1], wanted[34:40, 2] = 1, 1, 1
+    scores = np.full((40, 3), 0.05, dtype=np.float32)
+    scores[:, 0] = np.where(wanted[:, 0] > 0, 0.6, 0.3)
+    scores[30:36, 1], scores[34:40, 2], scores[:6, 1:] = 0.2, 0.2, 0.2
+    assert 0.05 <= best_threshold(scores, wanted) < 0.2
+    assert 0.3 <= best_threshold(scores[:, :1], wanted[:, :1]) < 0.6
+    assert best_threshold(scores[:, :0], wanted[:, :0]) > 0
+
+
 def test_the_best_threshold_is_the_one_with_the_best_f1() -> None:
     scores = np.array([[0.9, 0.2], [0.6, 0.4], [0.3, 0.1]], dtype=np.float32)
     wanted = np.array([[1, 0], [1, 0], [0, 0]], dtype=np.float32)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from vrbot.cli.main import run as vrbot
+from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.formats import read_sessions, write_sessions
 from vrbot.dialogue.session import Action, Session, Turn
 
@@ -39,7 +40,7 @@ def test_no_secret_is_left_anywhere_in_the_file_and_nothing_else_is_lost(
     report = json.loads(capsys.readouterr().out)
     assert [secret for secret in SECRETS if secret in out.read_text("utf-8")] == []
     first, second = read_sessions(out)
-    assert (first.id, second.id) == ("dialogue-000001", "dialogue-000002")
+    assert (first.id, second.id) == ("raw-000001", "raw-000002")
     assert dict(first.extra) == {"department": "呼吸科"}
     assert [(turn.state, turn.action) for turn in first.turns] == [(turn.state, turn.action) for turn in TURNS]
     assert "咳嗽三天了" in first.turns[0].patient
@@ -47,6 +48,22 @@ def test_no_secret_is_left_anywhere_in_the_file_and_nothing_else_is_lost(
     placeholders = sum(turn.patient.count("[") + turn.physician.count("[") for turn in first.turns)
     assert sum(report["found"].values()) == placeholders >= len(SECRETS)
     assert report["sessions"] == 2
+
+
+def test_splits_that_are_cleaned_one_by_one_can_be_prepared_together(tmp_path: Path) -> None:
+    for split in ("train", "valid", "test"):
+        write_sessions(tmp_path / "raw" / f"{split}.jsonl", [Session("1", TURNS)])
+        cleaned = tmp_path / "clean" / f"{split}.jsonl"
+        assert vrbot(["deidentify", str(tmp_path / "raw" / f"{split}.jsonl"), "--out", str(cleaned)]) == 0
+    assert vrbot(["prepare", str(tmp_path / "raw"), "--out", str(tmp_path / "mixed")]) == 1
+    assert vrbot(["prepare", str(tmp_path / "clean"), "--out", str(tmp_path / "corpus")]) == 0
+    assert Corpus.open(tmp_path / "corpus").split("valid").session_ids == ("valid-000001",)
+
+
+def test_the_new_ids_begin_as_asked_for(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "clean.jsonl"
+    assert vrbot(["deidentify", str(source), "--out", str(out), "--prefix", "chat"]) == 0
+    assert [session.id for session in read_sessions(out)] == ["chat-000001", "chat-000002"]
 
 
 def test_ids_stay_where_that_is_asked_for(source: Path, tmp_path: Path) -> None:

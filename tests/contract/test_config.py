@@ -75,6 +75,12 @@ def test_assignments_are_read_as_yaml() -> None:
         parse_assignments(["policy.hops"])
 
 
+@pytest.mark.parametrize("value", ["{", "[1, 2", "'", "2001-13-45", "\0"])
+def test_a_value_that_is_not_yaml_is_refused_with_its_assignment(value: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"{f'policy.hops={value}'!r}: the value is not YAML")):
+        parse_assignments([f"policy.hops={value}"])
+
+
 @pytest.mark.parametrize("value", ["1e-4", "2E-3", "5e0"])
 def test_a_number_may_be_written_with_an_exponent_and_no_point(value: str) -> None:
     changes = parse_assignments([f"training.learning_rate={value}"])

@@ -12,12 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.model.tiny import MODELS, batch_of, rows_of, sessions, tiny_config, tiny_model
-from vrbot.agent.replies import reply_to_batch
+from tests.contract.replying import reply_to_batch
+from tests.model.tiny import MODELS, batch_of, rows_of, sessions, tiny_config, tiny_model, write_splits
 from vrbot.config import Config
 from vrbot.dialogue.batching import SessionBatch, TurnInputs, TurnLayout, TurnTargets, collate
 from vrbot.dialogue.corpus import Corpus
-from vrbot.dialogue.formats import write_sessions
 from vrbot.dialogue.preparation import PreparationSettings, prepare
 from vrbot.dialogue.session import Session, Turn
 from vrbot.model.contract import DialogueModel, Perception
@@ -157,8 +156,7 @@ def with_another_ending(session: Session) -> Session:
 
 
 def test_from_the_text_on_no_system_hears_labels_or_the_reply_it_has_to_give(corpus: Corpus, tmp_path: Path) -> None:
-    for split in ("train", "valid", "test"):
-        write_sessions(tmp_path / f"{split}.jsonl", [with_another_ending(session) for session in sessions()])
+    write_splits(tmp_path, [with_another_ending(session) for session in sessions()])
     prepare(tmp_path, tmp_path / "corpus", PreparationSettings(like=corpus.directory))
     other = collate(Corpus.open(tmp_path / "corpus").split("train"), range(len(sessions())))
     batch = batch_of(corpus)

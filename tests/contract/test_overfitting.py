@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from tests.contract.replying import reply_to_batch
 from tests.model.tiny import MODELS, batch_of, moment, tiny_config, tiny_model
-from vrbot.agent.replies import reply_to_batch
 from vrbot.dialogue.batching import SessionBatch
 from vrbot.dialogue.corpus import Corpus
 from vrbot.model.contract import DialogueModel

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.contract.replying import reply_to_batch
 from tests.model.tiny import MODELS, assert_normalised, batch_of, tiny_config, tiny_model
-from vrbot.agent.replies import reply_to_batch
 from vrbot.baselines.catalogue import build_model
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.vocabulary import BOS, PAD, UNK

@@ -229,7 +229,7 @@ def test_entities_that_labels_pass_over_are_left_out_and_no_others(
             there = {entity for mention in corpus.linker.find(text) for entity in mention.entities}
             if labels is not None:
                 named.update(there)
-                held.update(there & {*corpus.inventory.normalise(labels).ids})
+                held.update(there & {entity for label in labels for entity in corpus.inventory.ids_of(label)})
     shares = [(held[entity] + 1) / (named[entity] + 1) for entity in range(len(corpus.inventory))]
     least = sorted(shares)[len(shares) // 2]
     kept = tuple(name for name, share in zip(corpus.inventory.names, shares, strict=True) if share >= least)

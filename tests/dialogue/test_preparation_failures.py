@@ -35,6 +35,21 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(
     assert "skipped dialogues: 1" in capsys.readouterr().out
 
 
+def test_an_id_may_stand_in_one_split_only(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    shutil.copytree(source, folder)
+    train, test = folder / "train.jsonl", folder / "test.jsonl"
+    test.write_text(test.read_text("utf-8") + train.read_text("utf-8").splitlines()[3] + "\n", "utf-8")
+    assert run(["prepare", str(folder), "--out", str(out)]) == 1
+    complaint = capsys.readouterr().err
+    assert complaint.count("\n") == 1
+    assert f"{test}:8: id: 'train-3' names a dialogue of {train} too" in complaint
+    assert "vrbot deidentify --prefix" in complaint
+    assert leftovers(tmp_path) == ["in"]
+    assert run(["prepare", str(folder), "--out", str(out), "--skip-bad"]) == 0
+    assert {name: Corpus.open(out).split(name).num_sessions for name in SIZES} == SIZES
+
+
 def test_a_failure_while_writing_leaves_nothing_behind(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

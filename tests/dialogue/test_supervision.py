@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from tests.dialogue.invented import invented_encoder
 from vrbot.dialogue.conversation import encode_conversation
 from vrbot.dialogue.splits import Split
-from vrbot.dialogue.supervision import every_label, read_selection, select_labels, write_selection
+from vrbot.dialogue.supervision import every_label, read_selection, select_labels
 from vrbot.errors import ConfigError, DataError
 
 SESSIONS = [f"dialogue-{number}" for number in range(97)]
@@ -74,9 +76,9 @@ def test_masks_keep_whole_dialogues() -> None:
     assert every_label(split).state.all()
 
 
-def test_a_published_selection_is_read_back_as_it_was(tmp_path: Path) -> None:
+def test_a_stored_selection_is_read_back_as_it_was(tmp_path: Path) -> None:
     selection = select_labels(SESSIONS, 5, state=0.1, action=0.25)
-    write_selection(tmp_path / "labels.json", selection)
+    (tmp_path / "labels.json").write_text(json.dumps(asdict(selection)), encoding="utf-8")
     assert read_selection(tmp_path / "labels.json") == selection
 
 

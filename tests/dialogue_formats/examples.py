@@ -11,6 +11,7 @@ from typing import Any
 
 from vrbot.dialogue.formats import ImportReport, read_sessions
 from vrbot.dialogue.session import Action, Session, Turn
+from vrbot.errors import DataError
 
 CANONICAL = [
     Session(
@@ -159,6 +160,15 @@ def read_all(path: Path, format: str = "canonical") -> tuple[list[Session], Impo
     """All sessions of a good file, with the report."""
     report = ImportReport()
     return list(read_sessions(path, format, report=report)), report
+
+
+def complaints_of(path: Path, format: str = "canonical") -> tuple[list[DataError], ImportReport]:
+    """Everything that is wrong with the dialogues of a file, read to its end, with the report."""
+    errors: list[DataError] = []
+    report = ImportReport()
+    for _ in read_sessions(path, format, on_bad=errors.append, report=report):
+        pass
+    return errors, report
 
 
 def texts_of(session: Session) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from vrbot.errors import UsageError
 from vrbot.files import atomic_write, atomic_write_bytes, sha256_of
 
 
@@ -62,6 +64,22 @@ def test_writing_through_a_link_replaces_the_file_behind_it(tmp_path: Path) -> N
         file.write("new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
+
+
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "deep" / "a.txt"
+    with atomic_write(target) as file:
+        file.write("x")
+    assert target.read_text() == "x"
+    assert os.listdir(target.parent) == ["a.txt"]
+
+
+@pytest.mark.parametrize("name", ["a/x.json", "a/b/x.json"])
+def test_where_no_folder_can_be_made_the_path_that_was_asked_for_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a").write_text("a file")
+    with pytest.raises(UsageError, match=re.escape(f"{tmp_path / name}: its folder cannot be made")):
+        write_half_and_fail(tmp_path / name, ValueError)
+    assert os.listdir(tmp_path) == ["a"]
 
 
 def test_the_new_file_has_ordinary_permissions(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dialogue_formats.examples import CANONICAL, read_all, write_canonical
+from tests.dialogue_formats.examples import CANONICAL, complaints_of, read_all, write_canonical
 from vrbot.dialogue.canonical import session_from_line, session_to_line
-from vrbot.dialogue.formats import Repair, check_source, write_sessions
+from vrbot.dialogue.formats import Repair, write_sessions
 from vrbot.dialogue.session import CATEGORIES, Action, Session, Turn
 from vrbot.dialogue.sources import MAX_LINE_BYTES, Place
 from vrbot.errors import DataError
@@ -166,9 +166,9 @@ def test_a_line_without_end_is_refused_and_the_next_one_read(tmp_path: Path) -> 
     path = tmp_path / "a.jsonl"
     good = json.dumps(GOOD).encode()
     path.write_bytes(b'"' + b"x" * (2 * MAX_LINE_BYTES + 7) + b'"\n' + good + b"\n")
-    checked = check_source(path)
-    assert [error.line for error in checked.errors] == [1]
-    assert checked.report.sessions == 1
+    errors, report = complaints_of(path)
+    assert [error.line for error in errors] == [1]
+    assert report.sessions == 1
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", ".", "a\0b"])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.dialogue_formats.examples import RAW, read_all, texts_of, write_processed, write_raw
-from vrbot.dialogue.formats import Repair, check_source
+from tests.dialogue_formats.examples import RAW, complaints_of, read_all, texts_of, write_processed, write_raw
+from vrbot.dialogue.formats import Repair
 from vrbot.dialogue.session import Session, Turn
 from vrbot.errors import DataError
 
@@ -85,9 +85,9 @@ def test_a_block_that_is_no_dialogue_is_named_with_its_line(tmp_path: Path, text
 
 
 def test_a_bad_block_is_skipped_and_the_others_are_read(tmp_path: Path) -> None:
-    checked = check_source(raw_file(tmp_path / "a.txt", "stray\nid=9\nDialogue\n无人\n" + RAW), "meddialog")
-    assert [error.line for error in checked.errors] == [1, 2]
-    assert checked.report.sessions == 2
+    errors, report = complaints_of(raw_file(tmp_path / "a.txt", "stray\nid=9\nDialogue\n无人\n" + RAW), "meddialog")
+    assert [error.line for error in errors] == [1, 2]
+    assert report.sessions == 2
 
 
 def test_processed_dialogues_are_merged_into_turns(tmp_path: Path) -> None:

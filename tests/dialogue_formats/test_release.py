@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.dialogue_formats.examples import RELEASE, read_all, release_line, write_release
-from vrbot.dialogue.formats import Repair, check_source
+from tests.dialogue_formats.examples import RELEASE, complaints_of, read_all, release_line, write_release
+from vrbot.dialogue.formats import Repair
 from vrbot.dialogue.importers import release
 from vrbot.dialogue.session import Action, Session, Turn
 from vrbot.errors import DataError
@@ -122,9 +122,9 @@ def test_leftovers_of_operating_systems_are_passed_over_and_counted(tmp_path: Pa
 
 def test_members_that_are_no_dialogues_or_stand_twice_are_named_and_can_be_skipped(tmp_path: Path) -> None:
     members = [("1.json", DIALOGUE), ("1.json", DIALOGUE), ("readme.md", "hello"), ("../2.json", DIALOGUE)]
-    checked = check_source(archive_of(tmp_path / "a.zip", *members), "release")
-    assert ["twice" in error.problem or "not a .json" in error.problem for error in checked.errors] == [True, True]
-    assert (checked.report.sessions, checked.report.skipped) == (2, 2)
+    errors, report = complaints_of(archive_of(tmp_path / "a.zip", *members), "release")
+    assert ["twice" in error.problem or "not a .json" in error.problem for error in errors] == [True, True]
+    assert (report.sessions, report.skipped) == (2, 2)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.zip"]
 
 
@@ -159,9 +159,9 @@ def test_a_damaged_member_is_skipped_and_the_rest_is_read(tmp_path: Path) -> Non
     path = archive_of(tmp_path / "a.zip", ("1.json", DIALOGUE), ("2.json", DIALOGUE), how=zipfile.ZIP_STORED)
     data = path.read_bytes()
     path.write_bytes(data.replace(b"doctor", b"dictor", 1))
-    checked = check_source(path, "release")
-    assert ["damaged" in error.problem for error in checked.errors] == [True]
-    assert checked.report.sessions == 1
+    errors, report = complaints_of(path, "release")
+    assert ["damaged" in error.problem for error in errors] == [True]
+    assert report.sessions == 1
 
 
 @pytest.mark.parametrize("cut", [0, 1, 30, -1])

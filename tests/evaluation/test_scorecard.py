@@ -11,9 +11,8 @@ from hypothesis import given, settings
 
 from tests.evaluation.invented import NAMES, example_turns, scored_turns, spread_vectors
 from vrbot.errors import ConfigError, UsageError
-from vrbot.evaluation.comparison import scorecard_table
 from vrbot.evaluation.entities import AUTHORS_MINIMUM_GOLD_COUNT
-from vrbot.evaluation.meddg import MedDGOptions, meddg_scorecard
+from vrbot.evaluation.meddg import meddg_scorecard
 from vrbot.evaluation.scorecard import Options, Resources, measure, scorecard
 from vrbot.evaluation.turns import ScoredTurn, check_same_turns, dialogue_numbers
 
@@ -162,33 +161,6 @@ def test_the_protocols_share_no_key_but_the_number_of_turns() -> None:
     told = {"protocol", "options"}
     vrbot, meddg = scorecard([]).as_dict().keys() - told, meddg_scorecard([], {}).as_dict().keys() - told
     assert vrbot & meddg == {"num_turns"}
-
-
-def test_a_table_of_two_protocols_or_two_conventions_is_refused() -> None:
-    one, other = scorecard([]), meddg_scorecard([], {})
-    with pytest.raises(UsageError, match="mixes protocols meddg, vrbot"):
-        scorecard_table("t", {"a": one, "b": other}, ["num_turns"])  # type: ignore[type-var]
-    with pytest.raises(UsageError, match="other options for b"):
-        scorecard_table("t", {"a": one, "b": scorecard([], Options(minimum_gold_count=6))}, ["bleu_2"])
-    with pytest.raises(UsageError, match="other options for b"):
-        scorecard_table("t", {"a": other, "b": meddg_scorecard([], {}, MedDGOptions("dfmed"))}, ["num_turns"])
-    with pytest.raises(UsageError, match="no scorecards"):
-        scorecard_table("t", {}, ["bleu_2"])
-
-
-def test_a_table_of_scorecards_marks_the_best_and_states_the_conventions() -> None:
-    cards = {"empty": scorecard(example_turns()), "perfect": scorecard(perfect(example_turns()))}
-    text = scorecard_table("Replies", cards, ["bleu_2", "micro_f1", "state_f1"]).to_markdown()
-    assert "| system | B@2 | mi-F1 | state\\_f1 |" in text
-    assert "| perfect | **100.00** | **100.00** | 100.00 |" in text
-    assert "| empty | 0.00 | 0.00 | - |" in text
-    assert "Protocol vrbot: no stop words removed" in text
-
-
-def test_of_perplexities_the_lower_is_the_best() -> None:
-    worse = [replace(turn, log_prob=-20.0) for turn in example_turns()]
-    cards = {"good": scorecard(example_turns()), "bad": scorecard(worse)}
-    assert "| good | **7.39** |" in scorecard_table("Likelihood", cards, ["perplexity"]).to_markdown()
 
 
 def test_systems_on_different_turns_cannot_be_compared() -> None:

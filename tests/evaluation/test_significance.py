@@ -17,7 +17,7 @@ from vrbot.errors import UsageError
 from vrbot.evaluation.entities import EntitySets, macro_entity_scores, micro_entity_scores
 from vrbot.evaluation.overlap import bleu_2_score
 from vrbot.evaluation.pooling import PooledScore, mean_score
-from vrbot.evaluation.side_by_side import Candidate, compare_candidates
+from vrbot.evaluation.side_by_side import Candidate, compare_candidates, values_table
 from vrbot.evaluation.significance import (
     compare_systems,
     holm,
@@ -255,3 +255,20 @@ def test_systems_with_no_metric_in_common_stand_side_by_side_untested() -> None:
     found = compare_candidates(candidates, ["m"], num_resamples=10)
     assert found.contests[0].comparisons == ()
     assert found.values["two"]["m"] is None
+
+
+def test_the_table_marks_the_best_of_several_and_of_perplexities_the_lower() -> None:
+    turns = [ScoredTurn("a", number, "", "", (), ()) for number in range(2)]
+    scores = {
+        "one": {"perplexity": [0.07, 0.09], "bleu_2": [0.6, 0.4], "state_f1": [0.8, 0.8]},
+        "two": {"perplexity": [0.2, 0.3], "bleu_2": [0.1, 0.2], "state_f1": []},
+    }
+    candidates = [
+        Candidate(name, turns, {key: mean_score(values) for key, values in each.items()})
+        for name, each in scores.items()
+    ]
+    found = compare_candidates(candidates, ["perplexity", "bleu_2", "state_f1"], num_resamples=10)
+    text = values_table("Replies", found).to_markdown()
+    assert "| system | perplexity | B@2 | state\\_f1 |" in text
+    assert "| one | **8.00** | **50.00** | 80.00 |" in text
+    assert "| two | 25.00 | 15.00 | - |" in text

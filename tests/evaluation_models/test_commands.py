@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.tiny import sessions
+from tests.model.tiny import sessions, write_splits
 from vrbot.cli.main import run
 from vrbot.dialogue.corpus import Corpus
-from vrbot.dialogue.formats import write_sessions
 from vrbot.dialogue.preparation import PreparationSettings, prepare
 from vrbot.evaluation.measuring import measure_model
 from vrbot.evaluation.reply_files import read_replies, write_replies
@@ -100,9 +99,7 @@ def test_a_corpus_with_other_words_is_refused_with_the_command_that_makes_it_fit
     run_folder: Path, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = tmp_path / "source"
-    source.mkdir()
-    for split in ("train", "valid", "test"):
-        write_sessions(source / f"{split}.jsonl", sessions())
+    write_splits(source, sessions())
     prepare(source, tmp_path / "other", PreparationSettings(minimum_count=1))
     assert run(["evaluate", str(run_folder), "--corpus", str(tmp_path / "other")]) == 2
     assert f"--like {corpus.directory}" in capsys.readouterr().err

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from tests.baselines.stand_in import Heard, Said, StandIn, echo, standing_in
-from tests.model.tiny import sessions
+from tests.model.tiny import sessions, write_splits
 from vrbot.baselines.llm.settings import EndpointSettings
 from vrbot.baselines.llm.system import open_language_model
 from vrbot.cli.main import run
 from vrbot.dialogue.corpus import Corpus
-from vrbot.dialogue.formats import write_sessions
 from vrbot.dialogue.preparation import PreparationSettings, prepare
 from vrbot.dialogue.session import Action, Session, Turn
 from vrbot.evaluation.language_models import measure_language_model
@@ -43,9 +42,7 @@ def command(server: StandIn, folder: Path, *more: str) -> list[str]:
 
 def requests_for(told: list[Session], like: Corpus, folder: Path, server: StandIn) -> list[list[dict[str, Any]]]:
     """The messages of every request that measuring these dialogues sends, in corpus order."""
-    (folder / "source").mkdir(parents=True)
-    for split in ("train", "valid", "test"):
-        write_sessions(folder / "source" / f"{split}.jsonl", told)
+    write_splits(folder / "source", told)
     prepare(folder / "source", folder / "corpus", PreparationSettings(like=like.directory))
     system = open_language_model(EndpointSettings(server.url, "stand-in", concurrency=1))
     first = len(server.heard)

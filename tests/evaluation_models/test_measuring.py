@@ -29,7 +29,10 @@ from vrbot.evaluation.validation import (
 )
 
 ANSWERED = [
-    (session.id, number) for session in sessions() for number, turn in enumerate(session.turns) if turn.physician
+    (f"test-{session.id}", number)
+    for session in sessions()
+    for number, turn in enumerate(session.turns)
+    if turn.physician
 ]
 HUNDRED = ("bleu_2", "rouge_2", "micro_precision", "micro_recall", "micro_f1", "embedding_average", "embedding_greedy")
 
@@ -126,7 +129,7 @@ def test_only_the_chosen_dialogues_are_measured(corpus: Corpus) -> None:
     config = tiny_config()
     model = tiny_model("vrbot", config, corpus)
     some = measure_model(model, corpus, "test", config, DecodingSettings(beam=1, max_length=12), [3, 0]).turns
-    assert {turn.session_id for turn in some} == {"cold", "long"}
+    assert {turn.session_id for turn in some} == {"test-cold", "test-long"}
     full = {(turn.session_id, turn.turn): turn for turn in measured("vrbot", corpus).turns}
     assert [turn.reply for turn in some] == [full[turn.session_id, turn.turn].reply for turn in some]
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from tests.experiments.invented import AtOnce
-from vrbot.agent.replies import limits_of
 from vrbot.baselines.catalogue import build_model
 from vrbot.config import Config, recipe
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.evaluation.measuring import measure_model

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.model.tiny import ASK, CHAT, sessions
+from tests.model.tiny import ASK, CHAT, sessions, write_splits
 from vrbot.cli.annotate import annotate
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.formats import read_sessions, write_sessions
@@ -206,9 +206,7 @@ def test_from_a_run_to_a_corpus_with_the_annotators_labels(run: Path, corpus: Co
     """All verbs in a row: propose, export, import, prepare."""
     runner = CliRunner()
     bare = [replace(one, turns=tuple(replace(t, state=None, action=None) for t in one.turns)) for one in sessions()]
-    for split in ("train", "valid", "test"):
-        (tmp_path / "chats").mkdir(exist_ok=True)
-        write_sessions(tmp_path / "chats" / f"{split}.jsonl", bare)
+    write_splits(tmp_path / "chats", bare)
     prepare(tmp_path / "chats", tmp_path / "bare", PreparationSettings(format="canonical", like=corpus.directory))
     proposed, tasks, out = tmp_path / "proposed.jsonl", tmp_path / "tasks.json", tmp_path / "labelled"
     done = runner.invoke(

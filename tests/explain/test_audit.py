@@ -18,7 +18,7 @@ from vrbot.dialogue.corpus import Corpus
 from vrbot.explain.audit import Audit, audit
 from vrbot.explain.evidence import Copy, Evidence, Path, Place
 from vrbot.explain.explainer import Explainer
-from vrbot.explain.faithfulness import Trial, edges_of, try_path, try_paths, try_word
+from vrbot.explain.faithfulness import Trial, edges_of, try_paths, try_word
 from vrbot.explain.keywords import Reasoning
 from vrbot.explain.steering import Change, perceive
 from vrbot.explain.words import shares_along
@@ -116,7 +116,7 @@ def test_a_path_is_tried_by_taking_it_away_and_by_leaving_it_alone(make_agent: M
     (edges,) = reasoning.paths(entity_id(corpus, "胸片"))
     path = Path(("咳嗽", "气管炎", "胸片"), ("symptom_of", "check_item"), ((0.0,), (0.0,)), 0.0, 0.0)
     assert edges_of(reasoning.subgraph, path, corpus.graph.relations, corpus.inventory) == edges
-    tested = try_path(reasoning, 0, edges, np.random.default_rng(0))
+    (tested,) = try_paths(reasoning, [(0, edges)], np.random.default_rng(0))
     assert tested.without == tested.nothing == 0.0  # only the graph can name it, and only this path leads there
     assert tested.deletion_lowers
     assert tested.insertion_raises
@@ -138,7 +138,7 @@ def test_paths_tried_together_are_tried_as_each_alone(make_agent: MakeAgent) -> 
     assert len(paths) > 1
     random = np.random.default_rng(3)
     together, random = try_paths(reasoning, paths, random), np.random.default_rng(3)
-    alone = [try_path(reasoning, position, path, random) for position, path in paths]
+    alone = [trial for path in paths for trial in try_paths(reasoning, [path], random)]
     for one, other in zip(together, alone, strict=True):
         assert astuple(one) == pytest.approx(astuple(other), abs=1e-6)
     assert try_paths(reasoning, [], random) == []

@@ -11,14 +11,13 @@ import torch
 from tests.model.tiny import (
     batch_of,
     entity_id,
-    sessions,
     tiny_config,
     tiny_model,
     tiny_vrbot,
     with_targets,
     without_labels,
 )
-from vrbot.agent.replies import limits_of
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.splits import Split
 from vrbot.dialogue.supervision import LabelMasks, every_label
@@ -131,6 +130,6 @@ def test_a_model_without_inference_networks_is_refused(corpus: Corpus) -> None:
 
 def test_every_session_asked_for_comes_back_whole_and_in_that_order(corpus: Corpus) -> None:
     found = labeller(corpus).propose(corpus, "test", "mine", [3, 0])
-    assert [one.session for one in found] == [sessions()[3], sessions()[0]]
+    assert [one.session for one in found] == [corpus.session("test", number) for number in (3, 0)]
     assert {(one.split, one.model) for one in found} == {("test", "mine")}
     assert all(isinstance(one, ProposedSession) and len(one.turns) == len(one.session.turns) for one in found)

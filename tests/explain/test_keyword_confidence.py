@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from tests.agent.conftest import MakeAgent
 from tests.explain.test_confidence import EASY
 from tests.explain.test_evidence import evidence_of
-from vrbot.agent.replies import limits_of
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import DataError, UsageError
 from vrbot.explain.abstention import Guard, fit_guard

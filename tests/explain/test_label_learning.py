@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.model.tiny import batch_of, tiny_config, tiny_vrbot, without_labels
-from vrbot.agent.replies import limits_of
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.explain.autolabel import _chosen, _written_keywords, infer
 from vrbot.explain.label_learning import LabelLearner, label_loss

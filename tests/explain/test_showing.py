@@ -126,8 +126,11 @@ def test_the_verb_audits_and_writes_a_guard_that_it_reads_again(
 ) -> None:
     guard, report = tmp_path / "guard.json", tmp_path / "audit.json"
     audited = ["--audit", str(corpus.directory), "--turns", "3", "--guard", str(guard), "--json", str(report)]
-    assert run(["explain", str(saved), *audited, "--png", str(tmp_path / "confidence.png")]) == 0
-    assert (tmp_path / "confidence.png").stat().st_size > 10_000
+    pictures = {kind: tmp_path / f"confidence.{kind}" for kind in ("png", "svg")}
+    drawn = [part for kind, path in pictures.items() for part in (f"--{kind}", str(path))]
+    assert run(["explain", str(saved), *audited, *drawn]) == 0
+    assert pictures["png"].stat().st_size > 10_000
+    assert "<svg" in pictures["svg"].read_text(encoding="utf-8")
     assert "the explanations are true" in capsys.readouterr().out
     content = json.loads(report.read_text(encoding="utf-8"))
     assert content["passed"] is True
@@ -153,3 +156,16 @@ def test_wrong_use_is_told(
 ) -> None:
     assert run(["explain", str(saved), "--corpus", str(corpus.directory), *arguments]) == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", ["--corpus", "--dialogue", "--turn", "--language", "--state", "--category", "--keywords", "--note"]
+)
+def test_what_asks_about_one_turn_is_refused_in_an_audit(
+    option: str, saved: Path, corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audited = ["--audit", str(corpus.directory), "--turns", "1"]
+    assert run(["explain", str(saved), *audited, option, "1", "--split", "valid"]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.count("\n") == 1
+    assert complaint.endswith(f": leave out {option}\n")

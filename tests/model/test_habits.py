@@ -8,9 +8,11 @@ from collections import Counter
 import pytest
 import torch
 
-from tests.model.tiny import batch_of, form_habits, tiny_config, tiny_vrbot
+from tests.model.tiny import batch_of, form_habits, tiny_config, tiny_model, tiny_vrbot
 from vrbot.dialogue.corpus import Corpus
 from vrbot.model.habits import CHARACTER_BITS, Habits, ngram_codes
+from vrbot.model.learned import num_learned
+from vrbot.model.surroundings import Surroundings
 
 
 @pytest.fixture
@@ -84,3 +86,15 @@ def test_the_policy_follows_its_habits(corpus: Corpus) -> None:
 def _characters_and_codes(corpus: Corpus) -> tuple[torch.Tensor, torch.Tensor]:
     characters = batch_of(corpus).inputs.characters
     return characters, ngram_codes(characters)
+
+
+def test_what_is_fitted_before_training_counts_among_what_is_learnt(corpus: Corpus) -> None:
+    config = tiny_config(policy__habits=500)
+    model = tiny_vrbot(config, corpus)
+    assert isinstance(model.habits, Habits)
+    assert isinstance(model.surroundings, Surroundings)
+    fitted = model.habits.weights.numel() + model.habits.bias.numel() + model.surroundings.worth.numel()
+    assert num_learned(model) == sum(parameter.numel() for parameter in model.parameters()) + fitted
+    plain = tiny_model("seq2seq", config, corpus)
+    assert isinstance(plain, torch.nn.Module)
+    assert num_learned(plain) == sum(parameter.numel() for parameter in plain.parameters())

@@ -134,12 +134,17 @@ def _session(name: str, *turns: tuple[str, str, tuple[str, ...], str, tuple[str,
     )
 
 
+def write_splits(folder: Path, told: Sequence[Session]) -> None:
+    """The same sessions as every split; only those of the training split keep their names."""
+    for split, before in (("train", ""), ("valid", "valid-"), ("test", "test-")):
+        named = [dataclasses.replace(session, id=f"{before}{session.id}") for session in told]
+        write_sessions(folder / f"{split}.jsonl", named)
+
+
 def build_corpus(folder: Path, triples: Sequence[tuple[str, str, str]] = TRIPLES) -> Corpus:
     """The sessions above, prepared; every split holds them all."""
     source = folder / "source"
-    source.mkdir(parents=True)
-    for split in ("train", "valid", "test"):
-        write_sessions(source / f"{split}.jsonl", sessions())
+    write_splits(source, sessions())
     rows = ["HEAD,RELATION,TAIL", *(",".join(triple) for triple in triples)]
     (folder / "graph.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     names = ["entity,type", *(f"{name},symptom" for name in ENTITIES)]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from vrbot.nets.copying import add_copies, merge_copies, merge_copies_in_place, rule_out, target_log_prob
+from vrbot.nets.copying import add_copies, merge_copies_in_place, rule_out, target_log_prob
 
 ROWS, POSITIONS, SYMBOLS, SLOTS = 4, 3, 6, 5
 
@@ -20,6 +20,11 @@ def slow_mass(generation: Tensor, scores: Tensor, ids: Tensor) -> Tensor:
         for slot, symbol in enumerate(ids[row].tolist()):
             mass[row, :, symbol] += scores[row, :, slot].double().exp()
     return mass
+
+
+def normalised(generation: Tensor, scores: Tensor, ids: Tensor) -> Tensor:
+    """The whole distribution [N, Q, V], with gradient."""
+    return add_copies(generation, scores, ids).log_softmax(dim=-1)
 
 
 def example(seed: int, spread: float = 3.0) -> tuple[Tensor, Tensor, Tensor]:
@@ -38,19 +43,19 @@ def test_merged_copies_are_the_shares_of_the_obvious_sum() -> None:
         generation, scores, ids = example(seed)
         mass = slow_mass(generation, scores, ids)
         expected = (mass / mass.sum(dim=-1, keepdim=True)).log()
-        torch.testing.assert_close(merge_copies(generation, scores, ids).double(), expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(normalised(generation, scores, ids).double(), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_large_scores_do_not_overflow() -> None:
     generation, scores, ids = example(1)
-    shifted = merge_copies(generation + 500.0, scores + 500.0, ids)
-    torch.testing.assert_close(shifted, merge_copies(generation, scores, ids), atol=1e-4, rtol=1e-4)
+    shifted = normalised(generation + 500.0, scores + 500.0, ids)
+    torch.testing.assert_close(shifted, normalised(generation, scores, ids), atol=1e-4, rtol=1e-4)
 
 
 def test_a_copy_far_below_the_best_one_leaves_what_is_generated() -> None:
     generation = torch.tensor([[[0.0, -150.0, -300.0]]])
     scores = torch.tensor([[[0.0, -200.0]]])
-    log_probs = merge_copies(generation, scores, torch.tensor([[0, 1]]))
+    log_probs = normalised(generation, scores, torch.tensor([[0, 1]]))
     torch.testing.assert_close(
         log_probs, torch.tensor([[[0.0, -150.0, -300.0]]]) - torch.tensor([0.0, math.log(2), math.log(2)])
     )
@@ -60,13 +65,13 @@ def test_nothing_to_copy_from_leaves_the_generation_alone() -> None:
     generation, scores, ids = example(2)
     assert torch.equal(add_copies(generation, scores[..., :0], ids[:, :0]), generation)
     everything_ruled_out = torch.full_like(scores, -math.inf)
-    torch.testing.assert_close(merge_copies(generation, everything_ruled_out, ids), generation.log_softmax(dim=-1))
+    torch.testing.assert_close(normalised(generation, everything_ruled_out, ids), generation.log_softmax(dim=-1))
 
 
 def test_the_probability_of_a_target_is_that_of_the_whole_distribution() -> None:
     for seed in range(20):
         generation, scores, ids = example(seed)
-        whole = merge_copies(generation, scores, ids)
+        whole = normalised(generation, scores, ids)
         for target in range(SYMBOLS):
             match = (ids == target).float().unsqueeze(1).expand(-1, POSITIONS, -1)
             found = target_log_prob(generation[..., target], generation.logsumexp(dim=-1), scores, match)
@@ -106,7 +111,7 @@ def test_however_far_a_copy_lies_below_the_best_one_the_gradient_is_finite() -> 
     for gap in torch.arange(80.0, 110.0, 0.25).tolist():
         generation = torch.tensor([[[0.0, -math.inf, 0.0]]], requires_grad=True)
         scores = torch.tensor([[[0.0, -gap]]], requires_grad=True)
-        merge_copies(generation, scores, torch.tensor([[0, 1]]))[..., :2].sum().backward()
+        normalised(generation, scores, torch.tensor([[0, 1]]))[..., :2].sum().backward()
         assert generation.grad is not None
         assert scores.grad is not None
         assert generation.grad.isfinite().all()
@@ -119,7 +124,7 @@ def test_gradients_are_finite_and_equal_to_those_of_the_whole_distribution() -> 
     )
     match = (ids == SYMBOLS - 1).float().unsqueeze(1).expand(-1, POSITIONS, -1)
     short = target_log_prob(generation[..., -1], generation.logsumexp(dim=-1), scores, match).sum()
-    whole = merge_copies(generation, scores, ids)[..., -1].sum()
+    whole = normalised(generation, scores, ids)[..., -1].sum()
     for found, expected in zip(
         torch.autograd.grad(short, (generation, scores)), torch.autograd.grad(whole, (generation, scores)), strict=True
     ):
@@ -137,7 +142,7 @@ def test_merging_in_place_gives_the_same_and_uses_the_memory_it_was_given() -> N
     generation, scores, ids = torch.randn(2, 3, 7), torch.randn(2, 3, 5), torch.randint(0, 7, (2, 5))
     scores[0, 1, 2] = -torch.inf
     generation[1, :, 4] = -torch.inf
-    expected = merge_copies(generation.clone(), scores, ids)
+    expected = normalised(generation.clone(), scores, ids)
     merged = merge_copies_in_place(generation, scores, ids)
     torch.testing.assert_close(merged, expected)
     assert merged.data_ptr() == generation.data_ptr()

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from vrbot.nets.copying import merge_copies
+from vrbot.nets.copying import add_copies
 from vrbot.nets.symbol_scores import symbol_log_probs
 
 ROWS, POSITIONS, SYMBOLS, SLOTS = 3, 2, 6, 4
@@ -28,7 +28,7 @@ def example() -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
 
 
 def in_parts(logits: Tensor, copies: Tensor, ids: Tensor, used: Tensor, ended: Tensor) -> Tensor:
-    merged = merge_copies(logits.masked_fill(used, -math.inf), copies, ids)
+    merged = add_copies(logits.masked_fill(used, -math.inf), copies, ids).log_softmax(dim=-1)
     nothing_more = torch.full((SYMBOLS,), -math.inf, dtype=logits.dtype)
     nothing_more[-1] = 0.0
     return torch.where(ended.unsqueeze(-1), nothing_more, merged)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from torch.distributions import Categorical, kl_divergence
 
 from tests.probability.cases import Shape, holes_of, logits_of, shapes, with_holes
-from vrbot.probability import SpanDistribution, kl, masked_log_softmax
+from vrbot.probability import SpanDistribution, masked_log_softmax
 
 quick = settings(max_examples=60, deadline=None)
 
@@ -20,7 +20,7 @@ def test_divergence_entropy_and_log_prob_are_those_of_torch(shape: Shape):
     reference_q: Any = Categorical(logits=posterior.log_probs)
     reference_p: Any = Categorical(logits=prior.log_probs)
     span = reference_p.sample()
-    torch.testing.assert_close(kl(posterior, prior), kl_divergence(reference_q, reference_p).sum(-1))
+    torch.testing.assert_close(posterior.kl(prior), kl_divergence(reference_q, reference_p).sum(-1))
     torch.testing.assert_close(posterior.entropy(), reference_q.entropy().sum(-1))
     torch.testing.assert_close(posterior.log_prob(span), reference_q.log_prob(span).sum(-1))
     assert torch.equal(posterior.mode(), posterior.log_probs.argmax(-1))
@@ -31,10 +31,10 @@ def test_divergence_entropy_and_log_prob_are_those_of_torch(shape: Shape):
 def test_divergence_is_never_negative_and_zero_only_with_itself(shape: Shape):
     allowed = holes_of(shape)
     posterior, prior = (SpanDistribution(with_holes(logits_of(shape, i), allowed)) for i in (0, 1))
-    assert (kl(posterior, prior) >= -1e-12).all()
-    assert torch.equal(kl(posterior, posterior), torch.zeros(shape.sessions, dtype=torch.float64))
+    assert (posterior.kl(prior) >= -1e-12).all()
+    assert torch.equal(posterior.kl(posterior), torch.zeros(shape.sessions, dtype=torch.float64))
     several = (allowed.sum(-1) > 1).any(-1)
-    assert (kl(posterior, prior)[several] > 0).all()
+    assert (posterior.kl(prior)[several] > 0).all()
 
 
 @quick
@@ -42,7 +42,8 @@ def test_divergence_is_never_negative_and_zero_only_with_itself(shape: Shape):
 def test_symbols_without_mass_on_both_sides_change_neither_value_nor_gradient(shape: Shape):
     allowed = holes_of(shape)
     logits = [logits_of(shape, i).requires_grad_() for i in (0, 1)]
-    value = kl(*(SpanDistribution(with_holes(part, allowed)) for part in logits)).sum()
+    posterior, prior = (SpanDistribution(with_holes(part, allowed)) for part in logits)
+    value = posterior.kl(prior).sum()
     gradients = torch.autograd.grad(value, logits)
 
     # Oracle: the same positions with the absent symbols cut out.
@@ -61,7 +62,7 @@ def test_symbols_without_mass_on_both_sides_change_neither_value_nor_gradient(sh
 def test_zero_mass_in_the_posterior_is_free_even_where_the_prior_has_some():
     posterior = torch.tensor([[[0.0, -math.inf]]], requires_grad=True)
     prior = torch.tensor([[[0.25, 0.75]]]).log().requires_grad_()
-    value = kl(SpanDistribution(posterior), SpanDistribution(prior))
+    value = SpanDistribution(posterior).kl(SpanDistribution(prior))
     torch.autograd.backward(value.sum())
     torch.testing.assert_close(value, torch.tensor([math.log(4)]))
     assert posterior.grad is not None
@@ -74,8 +75,8 @@ def test_mass_that_the_prior_rules_out_is_infinitely_surprising_unless_a_floor_i
     posterior = SpanDistribution(torch.tensor([[[0.5, 0.5]]]).log())
     prior_log_probs = torch.tensor([[[0.0, -math.inf]]], requires_grad=True)
     prior = SpanDistribution(prior_log_probs)
-    assert kl(posterior, prior).item() == math.inf
-    bounded = kl(posterior, prior, floor=-10.0)
+    assert posterior.kl(prior).item() == math.inf
+    bounded = posterior.kl(prior, floor=-10.0)
     torch.testing.assert_close(bounded, torch.tensor([0.5 * 10 - math.log(2)]))
     (gradient,) = torch.autograd.grad(bounded.sum(), prior_log_probs)
     assert gradient.isfinite().all()
@@ -83,7 +84,7 @@ def test_mass_that_the_prior_rules_out_is_infinitely_surprising_unless_a_floor_i
 
 def test_mass_too_small_for_a_float_counts_as_none():
     posterior = torch.tensor([[[0.0, -200.0]]], requires_grad=True)
-    value = kl(SpanDistribution(posterior), SpanDistribution(torch.tensor([[[0.0, -math.inf]]])))
+    value = SpanDistribution(posterior).kl(SpanDistribution(torch.tensor([[[0.0, -math.inf]]])))
     torch.autograd.backward(value.sum())
     assert value.item() == 0
     assert posterior.grad is not None
@@ -101,11 +102,11 @@ def test_positions_that_do_not_exist_add_nothing_whatever_they_hold(shape: Shape
     weights = posterior.relaxed_sample(0.7, shape.generator(9))
 
     per_position = kl_divergence(*(Categorical(logits=part) for part in clean))
-    torch.testing.assert_close(kl(posterior, prior), (per_position * real).sum(-1))
+    torch.testing.assert_close(posterior.kl(prior), (per_position * real).sum(-1))
     torch.testing.assert_close(posterior.log_prob(span), SpanDistribution(clean[0]).log_prob(span.clamp_min(0), real))
     assert posterior.entropy().isfinite().all()
     assert (weights[~real] == 0).all()
-    total = kl(posterior, prior).sum() + posterior.entropy().sum() + posterior.log_prob(span).sum() + weights.sum()
+    total = posterior.kl(prior).sum() + posterior.entropy().sum() + posterior.log_prob(span).sum() + weights.sum()
     for gradient in torch.autograd.grad(total, dirty):
         assert gradient.isfinite().all()
         assert (gradient[~real] == 0).all()
@@ -134,7 +135,7 @@ def test_divergence_has_the_gradient_that_finite_differences_find(shape: Shape):
     logits = tuple(logits_of(shape, i, scale=1.0).requires_grad_() for i in (0, 1))
 
     def value(q: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
-        return kl(SpanDistribution(q.log_softmax(-1)), SpanDistribution(p.log_softmax(-1)))
+        return SpanDistribution(q.log_softmax(-1)).kl(SpanDistribution(p.log_softmax(-1)))
 
     assert torch.autograd.gradcheck(value, logits)
 
@@ -142,7 +143,7 @@ def test_divergence_has_the_gradient_that_finite_differences_find(shape: Shape):
 def test_a_detached_posterior_sends_no_gradient_but_the_prior_still_learns():
     logits = [torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(i)).requires_grad_() for i in (0, 1)]
     posterior, prior = (SpanDistribution(part.log_softmax(-1)) for part in logits)
-    torch.autograd.backward(kl(posterior.detach(), prior).sum())
+    torch.autograd.backward(posterior.detach().kl(prior).sum())
     assert logits[0].grad is None
     assert logits[1].grad is not None
     assert (logits[1].grad != 0).any()

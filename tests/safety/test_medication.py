@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.safety.redflag_cases import rows
-from vrbot.errors import UsageError
-from vrbot.safety.medication import MedicationFinding, PatientFacts, check, extract_facts, unresolved
+from vrbot.safety.medication import MedicationFinding, PatientFacts, check, extract_facts
 from vrbot.safety.medicines import LEVELS, drugs, find_drugs, name_of
 from vrbot.safety.tables import items, rows_of
 
@@ -72,19 +71,6 @@ def test_the_gravest_finding_comes_first() -> None:
     levels = [LEVELS.index(one.level) for one in check("布洛芬", patient)]
     assert levels == sorted(levels, reverse=True)
     assert len(levels) == 2
-
-
-def test_a_stop_blocks_until_somebody_gives_a_reason() -> None:
-    findings = check("amoxicillin", extract_facts("I am allergic to penicillin"))
-    assert unresolved(findings) == findings
-    with pytest.raises(UsageError, match="reason"):
-        findings[0].overridden("  ", "Dr A")
-    with pytest.raises(UsageError, match="name"):
-        findings[0].overridden("skin test negative today", "")
-    passed = findings[0].overridden("skin test negative today", "Dr A")
-    assert unresolved([passed]) == ()
-    assert passed.override is not None
-    assert passed.override.reason == "skin test negative today"
 
 
 @pytest.mark.parametrize(

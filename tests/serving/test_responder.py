@@ -9,7 +9,7 @@ import torch
 
 from tests.agent.conftest import MakeAgent, make_agent, run, tiny_corpus
 from tests.serving.fakes import ANN, PlainRules
-from vrbot.agent.replies import limits_of
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.supervision import LabelMasks
 from vrbot.explain.autolabel import AutoLabeller

@@ -28,6 +28,7 @@ from vrbot.dialogue.corpus import Corpus, copy_knowledge, fingerprint_of
 from vrbot.dialogue.manifest import write_manifest
 from vrbot.errors import DataError, IntegrityError, UsageError, VRBotError
 from vrbot.files import sync_folder
+from vrbot.model.learned import num_learned
 from vrbot.model.weights import model_from_bytes, model_to_bytes, tensors_from_bytes, tensors_to_bytes
 from vrbot.model.world import World, meanings_of, world_of
 from vrbot.nets.encoder_folder import EncoderFolder
@@ -182,7 +183,7 @@ def _load_run(directory: Path, corpus_path: Path | None) -> Pretrained:
     model = _build(run["model"], config, world, best[WEIGHTS])
     facts = Facts(
         model=run["model"],
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        parameters=num_learned(model),
         seed=run["seed"],
         labels=_label_shares(run["model"], run["labels"]),
         measure=judged["measure"],

@@ -1,18 +1,14 @@
-"""Replies of a model to every turn of a split, each after the real conversation so far.
-
-Letters: N rows (turns), L span positions.
-"""
+"""The turns of a split in batches, and the search for a model's replies to them, each after the real conversation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from vrbot.config import DecodingSettings, NetworkSettings
+from vrbot.config import DecodingSettings
 from vrbot.decoding.adjusting import in_turn, no_repeat_ngram
 from vrbot.decoding.beam import beam
 from vrbot.decoding.greedy import greedy
@@ -27,41 +23,10 @@ ROWS_AT_ONCE = 64
 """How many replies are searched for together."""
 
 
-@dataclass(frozen=True)
-class TurnReply:
-    """What a model made of one turn: word ids of the reply, and what it perceived (None where it has no such part)."""
-
-    session_id: str
-    turn: int
-    words: tuple[int, ...]
-    state: tuple[int, ...] | None
-    category: int | None
-    keywords: tuple[int, ...] | None
-
-
-def limits_of(network: NetworkSettings) -> Limits:
-    """How much of a turn a model of these settings reads."""
-    return Limits(network.max_context, network.max_characters, network.max_response)
-
-
 def batches_of(split: Split, limits: Limits, max_rows: int = 256) -> Iterator[SessionBatch]:
     """All sessions of a split, in batches of bounded size."""
     for sessions in sequential_batches(split, batch_size=64, max_rows=max_rows):
         yield collate(split, sessions, limits=limits)
-
-
-@torch.no_grad()
-def reply_to_batch(model: DialogueModel, batch: SessionBatch, decoding: DecodingSettings) -> list[TurnReply]:
-    """A reply to each turn of a batch; only the inputs are looked at."""
-    perception = model.perceive(batch.inputs, batch.layout)
-    replies: list[TurnReply] = []
-    for rows in torch.arange(len(batch.turn)).split(ROWS_AT_ONCE):
-        decoded = search(model, perception, rows, decoding)
-        for row, tokens, length in zip(
-            rows.tolist(), decoded.tokens[:, 0], decoded.lengths[:, 0].tolist(), strict=True
-        ):
-            replies.append(_turn_reply(batch, perception, row, tokens[:length]))
-    return replies
 
 
 def search(
@@ -96,21 +61,6 @@ def _only_words(prefix: Tensor, log_probs: Tensor) -> Tensor:
     """Nothing but words and the end; the log probabilities are a step's own and are changed where they lie."""
     log_probs[:, NOT_WORDS] = -torch.inf
     return log_probs
-
-
-def _turn_reply(batch: SessionBatch, perception: Perception, row: int, words: Tensor) -> TurnReply:
-    return TurnReply(
-        session_id=batch.session_ids[int(batch.session[row])],
-        turn=int(batch.turn[row]),
-        words=tuple(words.tolist()),
-        state=_named(perception.state, row),
-        category=None if perception.category is None else int(perception.category[row].argmax()),
-        keywords=_named(perception.keywords, row),
-    )
-
-
-def _named(spans: Tensor | None, row: int) -> tuple[int, ...] | None:
-    return None if spans is None else tuple(entity for entity in spans[row].tolist() if entity >= 0)
 
 
 def as_model(model: Any) -> DialogueModel:

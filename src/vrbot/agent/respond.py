@@ -11,13 +11,12 @@ from torch import Tensor
 
 from vrbot.agent.card import Facts, model_card
 from vrbot.agent.pretrained import Pretrained, load_pretrained, save_pretrained
-from vrbot.agent.replies import limits_of
 from vrbot.agent.reply import Keyword, Reply, StateEntity
 from vrbot.agent.searching import Search, find_words
 from vrbot.agent.sources import KeywordSources, keyword_sources
 from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.config import Config
-from vrbot.dialogue.batching import SessionBatch
+from vrbot.dialogue.batching import SessionBatch, limits_of
 from vrbot.dialogue.conversation import batch_from_conversation
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.errors import UsageError

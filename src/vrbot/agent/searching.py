@@ -29,8 +29,6 @@ class Search:
     method: Method = "beam"
     settings: DecodingSettings | None = None
     temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -63,7 +61,5 @@ def _decode(
         settings.max_length,
         generator=torch.Generator().manual_seed(how.seed),
         temperature=how.temperature,
-        top_k=how.top_k,
-        top_p=how.top_p,
         adjust=writing_rules(settings),
     )

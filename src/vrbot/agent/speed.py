@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 
-from vrbot.agent.replies import limits_of, search
+from vrbot.agent.replies import search
 from vrbot.baselines.catalogue import build_model
 from vrbot.config import DecodingSettings, recipe
-from vrbot.dialogue.batching import SessionBatch, collate
+from vrbot.dialogue.batching import SessionBatch, collate, limits_of
 from vrbot.dialogue.corpus import Corpus
-from vrbot.errors import ConfigError
+from vrbot.errors import ConfigError, UsageError
 from vrbot.model.contract import DialogueModel
 from vrbot.model.response_generator import ResponseGenerator
-from vrbot.nets.calibration import Stopwatch, gemm_gflops
+from vrbot.nets.machine_speed import Stopwatch, gemm_gflops
 from vrbot.nets.prepared import Precision
 
 TURNS_TOGETHER = 32
@@ -31,12 +31,17 @@ def measure_decoding(
     if threads is not None:
         torch.set_num_threads(threads)
     config, data = recipe(recipe_name).with_settings({"decoding.precision": precision}), Corpus.open(corpus)
+    split, needed = data.split("train"), TURNS_TOGETHER * (steps + 1)
+    if split.num_sessions < needed:
+        raise UsageError(
+            f"{corpus} has {split.num_sessions} training dialogues, and --steps {steps} needs {needed} "
+            f"({TURNS_TOGETHER} a step, and as many to warm up): give a larger corpus, or fewer steps"
+        )
     torch.manual_seed(0)
     network = build_model(model, config, data).eval()
     if precision != "float32" and not isinstance(getattr(network, "generator", None), ResponseGenerator):
         raise ConfigError(f"{model} replies in float32 only, not in {precision}: leave it out")
     contract: DialogueModel = network  # type: ignore[assignment]
-    split = data.split("train")
     groups = [list(range(i * TURNS_TOGETHER, (i + 1) * TURNS_TOGETHER)) for i in range(steps + 1)]
     batches = [collate(split, group, limits=limits_of(config.network)) for group in groups]
     together = _time_replies(contract, batches, TURNS_TOGETHER, config.decoding)

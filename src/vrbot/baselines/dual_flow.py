@@ -174,9 +174,11 @@ class DualFlow(nn.Module):
             "entities": scores.keywords.log_prob(everything),
             "acts": chosen_log_prob(scores.category, acts.clamp_min(0)) * (acts >= 0),
             "past_acts": past_act_log_prob(heard.flows.recognised, acts, batch.layout),
-            "reconstruction": self._reply_log_prob(self._shown(heard, evidence, action, moment), targets),
+            "reconstruction_told": self._reply_log_prob(self.conditions(heard, action, guessed=False), targets),
+            "reconstruction_guessed": self._reply_log_prob(self._guess(heard, evidence, moment), targets),
         }
-        loss = -terms["reconstruction"] - self.settings.entity_weight * terms["entities"]
+        loss = -terms["reconstruction_told"] - terms["reconstruction_guessed"]
+        loss = loss - self.settings.entity_weight * terms["entities"]
         loss = loss - self.settings.act_weight * (terms["acts"] + terms["past_acts"])
         return batch_loss(batch, loss, terms)
 
@@ -202,7 +204,7 @@ class DualFlow(nn.Module):
             state=None,
             category=written.scores.category,
             keywords=torch.where(keywords.mask, keywords.ids, NO_ENTITY),
-            conditions=self.conditions(heard, written.action, torch.ones_like(keywords.mask[:, 0])),
+            conditions=self.conditions(heard, written.action, guessed=True),
         )
 
     def begin_reply(self, perception: Perception, rows: Tensor) -> tuple[StepFunction[DecoderState], DecoderState]:
@@ -243,24 +245,22 @@ class DualFlow(nn.Module):
         shift[-1] = self.none_offset
         return one_hot_choice(log_probs + shift)
 
-    def conditions(self, heard: Followed, action: Action, guessed: Tensor) -> Conditions:
-        """What the reply is written from; `guessed` [N] where the policy chose the action."""
+    def conditions(self, heard: Followed, action: Action, *, guessed: bool) -> Conditions:
+        """What the reply is written from; `guessed` where the policy chose the action."""
         latest_read = self.latest_reader(heard.latest, heard.table)
         keywords_read = self.keyword_reader(action.keywords, heard.table)
-        return Conditions(heard.words, heard.context, heard.latest, latest_read, action, keywords_read, guessed=guessed)
+        guesses = torch.full((len(heard.words),), guessed, device=heard.words.device)
+        return Conditions(heard.words, heard.context, heard.latest, latest_read, action, keywords_read, guessed=guesses)
 
-    def _shown(self, heard: Followed, evidence: PolicyEvidence, action: Action, moment: Moment) -> Conditions:
-        """What the generator learns from: the action to be predicted, in a share of the turns a guess.
+    def _guess(self, heard: Followed, evidence: PolicyEvidence, moment: Moment) -> Conditions:
+        """What the generator learns from beside the true action, as VRBot's does.
 
         Guesses are drawn: the calibrated offset, by which actions are chosen in use, is not known before a validation.
         """
         draw = drawn_by(moment.generator)
         with torch.no_grad():
-            guessed = self.prior_policy.write(evidence, self.action_length, draw, draw).action
-        drawn = torch.rand(len(action.category), generator=moment.generator).to(action.category.device)
-        chosen = drawn < self.settings.guessed_share
-        category = torch.where(chosen.unsqueeze(1), guessed.category, action.category)
-        return self.conditions(heard, Action(category, action.keywords.where(guessed.keywords, chosen)), chosen)
+            guess = self.prior_policy.write(evidence, self.action_length, draw, draw).action
+        return self.conditions(heard, guess, guessed=True)
 
     def _acts(self, targets: TurnTargets) -> Tensor:
         """The act of each response [N]: its label, else what the teacher reads off it, else -1."""

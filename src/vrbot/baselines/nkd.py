@@ -164,9 +164,10 @@ class NKD(nn.Module):
         """What the reply is written from: a fact is read as far as it is relevant."""
         spread = self.diffusion(dialogue.summary, facts)
         relevance = (facts.logits.sigmoid() * facts.mask).unsqueeze(-1)
-        fact_values, spread_values = facts.vectors * relevance, spread.vectors * spread.scores.sigmoid().unsqueeze(-1)
+        nearness = (spread.scores.sigmoid() * spread.mask).unsqueeze(-1)
+        fact_values, spread_values = facts.vectors * relevance, spread.vectors * nearness
         entities = torch.cat((facts.tails, spread.entities), dim=1)
-        evidence = (dialogue.summary, fact_values.sum(dim=1), (spread_values * spread.mask.unsqueeze(-1)).sum(dim=1))
+        evidence = (dialogue.summary, _gathered(fact_values, relevance), _gathered(spread_values, nearness))
         return Sources(
             context_words=inputs.context,
             evidence=torch.cat(evidence, dim=-1),
@@ -182,6 +183,12 @@ class NKD(nn.Module):
             slot_words=self.entity_words[entities] if self.num_entities else torch.zeros_like(entities),
             slot_mask=torch.cat((facts.mask, spread.mask), dim=1),
         )
+
+
+def _gathered(values: Tensor, shares: Tensor) -> Tensor:
+    """Values [N, F, H] already weighted by shares [N, F, 1] -> their sum, a mean where the shares add up to more than
+    one: around a dialogue of a large graph stand more than a hundred facts."""
+    return values.sum(dim=1) / shares.sum(dim=1).clamp_min(1.0)
 
 
 def relevance_log_prob(facts: Matched, keywords: Tensor, known: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ def propose(
     Example:
         vrbot annotate propose runs/first --corpus corpora/chats --out proposed.jsonl --first 50
     """
-    from vrbot.agent.replies import limits_of
+    from vrbot.dialogue.batching import limits_of
     from vrbot.evaluation.systems import open_system
     from vrbot.explain.autolabel import AutoLabeller
     from vrbot.explain.proposals import write_proposals

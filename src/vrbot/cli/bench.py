@@ -16,7 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
-from vrbot.cli.printing import say, say_json
+from vrbot.cli.printing import note, say_json
+from vrbot.files import atomic_write
 
 bench = typer.Typer(no_args_is_help=True, help=__doc__)
 
@@ -81,5 +82,6 @@ def _report(figures: dict[str, Any], json_file: Path | None) -> None:
     figures["measured"] = time.strftime("%Y-%m-%d")
     say_json(figures)
     if json_file is not None:
-        json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-        say(f"written to {json_file}")
+        with atomic_write(json_file) as file:
+            file.write(json.dumps(figures, indent=2) + "\n")
+        note(f"written to {json_file}")

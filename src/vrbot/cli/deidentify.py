@@ -22,7 +22,7 @@ def deidentify(
     source: Annotated[Path, typer.Argument(help="One file of dialogues, in any format that `prepare` reads.")],
     out: Annotated[Path, typer.Option(help="The file to write, in the canonical format (.jsonl).")],
     format: Annotated[str | None, typer.Option(help="canonical, release, meddg or meddialog; else guessed.")] = None,
-    prefix: Annotated[str, typer.Option(help="What the new ids begin with.")] = "dialogue",
+    prefix: Annotated[str | None, typer.Option(help="What the new ids begin with [the source's name].")] = None,
     keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Keep the ids: they tell nobody anything.")] = False,
     keep: Annotated[
         list[str] | None, typer.Option(help="A key beside the turns (department, ...) that stays; may be repeated.")
@@ -32,12 +32,13 @@ def deidentify(
 ) -> None:
     """Take private details out of dialogues: placeholders such as [NAME] stand for what the rules find.
 
-    Ids are numbered anew, and keys beside the turns are left out unless asked for: they may tell who somebody is.
-    Labels stay. The file is written whole or not at all, and the source stays as it is.
+    Ids are numbered anew, after the source's name so that those of two splits differ. Keys beside the turns are left
+    out unless asked for: they may tell who somebody is. Labels stay. The file is written whole or not at all, and the
+    source stays as it is.
 
     \b
     Example:
-        vrbot deidentify raw/train.jsonl --out chats/train.jsonl --prefix train --keep department
+        vrbot deidentify raw/train.jsonl --out chats/train.jsonl --keep department
     """
     if source.is_dir():
         raise UsageError(f"{source} is a folder: name one file of it at a time")
@@ -46,6 +47,7 @@ def deidentify(
     if out.exists() and source.exists() and out.samefile(source):
         raise UsageError(f"{out} is the source: write to another file, and delete the source when somebody has looked")
     format = guess_format(source) if format is None else format
+    prefix = source.stem if prefix is None else prefix
     report, found = ImportReport(), Counter[str]()
 
     def cleaned() -> Iterator[Session]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
-import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +26,7 @@ from vrbot.errors import UsageError, VRBotError
 if TYPE_CHECKING:
     from vrbot.agent.chat import Chat
     from vrbot.agent.respond import Agent
-    from vrbot.explain.abstention import Guard
+    from vrbot.serving.running import Plan
     from vrbot.serving.service import Desk
     from vrbot.training.description import RunPlan
     from vrbot.training.observe import Observer
@@ -51,7 +51,6 @@ to it hears questions that ask for something (`at_least_one`)."""
 SEGMENTERS = {"zh": "rjieba", "en": "spaces"}
 MARK = "demo.json"
 INTERRUPTED = 130
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SAMPLES = {
     "zh": ("我咳嗽三天了，有点发烧，怎么回事？", "没有。需要吃什么药吗？"),
     "en": ("I have had a cough and a fever for three days. What is it?", "No. Is there a medicine I can take?"),
@@ -77,15 +76,14 @@ def demo(
     check_language(language)
     folder = cache or Path("build") / f"demo-{language}"
     _check_cache(folder)
-    if not no_serve:
-        _check_place(host, port)
+    plan = None if no_serve else console_plan(folder, host, port)
     _claim(folder)
     corpus = prepared_clinic(folder, language)
     agent = trained_agent(folder / "run", corpus)
     _say_scores(agent)
     note(NOTICE)
-    if not no_serve:
-        serve_console(folder, agent, language, host, port)
+    if plan is not None:
+        serve_console(folder, replace(plan, guard=_guard(folder, agent)), language)
         return
 
     from vrbot.agent.chat import Chat
@@ -97,76 +95,56 @@ def demo(
         _show_samples(chat, language)
 
 
-def serve_console(folder: Path, agent: Agent, language: str, host: str, port: int) -> None:
-    """The console over the demo's model until Ctrl-C, with sample consultations the first time."""
-    import uvicorn
+def console_plan(folder: Path, host: str, port: int) -> Plan:
+    """What is served, all of it kept with the model; UsageError for other machines, or a port that is in use."""
+    from vrbot.safety.switch import KillSwitch
+    from vrbot.serving.api.settings import AppSettings
+    from vrbot.serving.running import Plan, bound
 
-    from vrbot.serving.api.settings import DEMO_PHYSICIAN, AppSettings
-    from vrbot.serving.app import create_app
+    settings = AppSettings(open_demo=True, switch=KillSwitch(folder / "drafts-off.json"))
+    plan = Plan(folder / "run", str(folder / "desk.sqlite"), settings, host=host, port=port)
+    bound(host, port).close()  # who has to wait for the training hears of it before
+    return plan
+
+
+def serve_console(folder: Path, plan: Plan, language: str) -> None:
+    """The console over the demo's model until Ctrl-C, with sample consultations the first time."""
+    from vrbot.serving import running
+    from vrbot.serving.api.settings import DEMO_PHYSICIAN
     from vrbot.serving.console.samples import seed_samples
 
-    desk = demo_desk(folder, agent)
-    if seed_samples(desk, DEMO_PHYSICIAN, language):
-        note("sample consultations are there, in both languages")
-    app = create_app(desk, AppSettings(open_demo=True, secret=_secret(folder / "secret.txt")))
-    say(f"The console is open at http://{host}:{port} (Ctrl-C ends it)")
-    sys.stdout.flush()
-    uvicorn.run(app, host=host, port=port, log_level="warning")
+    def with_samples(desk: Desk) -> None:
+        if seed_samples(desk, DEMO_PHYSICIAN, language):
+            note("sample consultations are there, in both languages")
+
+    def told() -> None:
+        say(f"The console is open at http://{plan.host}:{plan.port} (Ctrl-C ends it)")
+        sys.stdout.flush()
+
+    secret = running.kept_secret(folder / "secret.txt")  # patients' links outlive the server
+    plan = replace(plan, settings=replace(plan.settings, secret=secret))
+    make = partial(running.open_app, prepare=with_samples)
+    with suppress(KeyboardInterrupt):
+        running.serve(plan, running.bound(plan.host, plan.port), make, told)
 
 
-def demo_desk(folder: Path, agent: Agent) -> Desk:
-    """The desk of a demonstration: its store beside the model, its drafts explained, its confidence calibrated."""
-    from vrbot.safety.claims import ClaimChecker
-    from vrbot.safety.switch import KillSwitch
-    from vrbot.serving.responder import ExplainedResponder
-    from vrbot.serving.rules_desk import RulesDesk
-    from vrbot.serving.service import Desk
-    from vrbot.serving.store import Store
-
-    responder = ExplainedResponder(agent.pretrained, _guard(folder, agent))
-    rules = RulesDesk(KillSwitch(folder / "drafts-off.json"), ClaimChecker(agent.pretrained.corpus.inventory))
-    return Desk(Store.open(folder / "desk.sqlite", create=True), rules, responder, demo=True)
-
-
-def _guard(folder: Path, agent: Agent) -> Guard:
+def _guard(folder: Path, agent: Agent) -> Path:
     """How sure the model may say it is; worked out once for each model."""
-    from vrbot.agent.replies import limits_of
+    from vrbot.dialogue.batching import limits_of
     from vrbot.explain.abstention import Guard, fit_guard
     from vrbot.serving.responder import fingerprint_of
 
     path = folder / f"guard-{fingerprint_of(agent.pretrained)[:16]}.json"
     if path.is_file():
         try:
-            return Guard.load(path)
+            Guard.load(path)
+            return path
         except VRBotError:
             note("calibrating anew: the cached guard cannot be read")
     corpus = Corpus.open(folder / "corpus")
     model: Any = agent.pretrained.model
-    guard = fit_guard(model, corpus.split("valid"), limits_of(agent.config.network))
-    guard.save(path)
-    return guard
-
-
-def _secret(path: Path) -> str:
-    """What signs the patients' links; the same every time, so that links outlive the server."""
-    if not path.is_file() or len(path.read_text(encoding="ascii").strip()) < 64:
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_hex(32) + "\n", encoding="ascii")
-    return path.read_text(encoding="ascii").strip()
-
-
-def _check_place(host: str, port: int) -> None:
-    """Refuses other machines, and a port somebody else listens on."""
-    if host not in LOOPBACK:
-        raise UsageError(
-            f"the demo has no sign-in and listens on this machine only: --host {LOOPBACK[0]}, not {host!r}"
-        )
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind((host, port))
-        except OSError as error:
-            raise UsageError(f"port {port} cannot be used ({error.strerror}): give --port another") from None
+    fit_guard(model, corpus.split("valid"), limits_of(agent.config.network)).save(path)
+    return path
 
 
 def demo_config() -> Config:
@@ -258,15 +236,14 @@ def _is_run_of(run: Path, plan: RunPlan) -> bool:
 
 def _fits(run: Path) -> bool:
     """Whether a finished model has the parts of this version; one that is still to be trained is left to training."""
-    from vrbot.baselines.catalogue import build_model
+    from vrbot.agent.pretrained import load_pretrained
     from vrbot.training.checkpoints import RunFolder
-    from vrbot.training.runs import load_trained
 
     progress = RunFolder(run).progress()
     if progress is None or progress.finished is None:
         return True
     try:
-        load_trained(run, build_model)
+        load_pretrained(run)
     except VRBotError:
         return False
     return True

@@ -26,11 +26,12 @@ MOST = 0.8
 """The share of answers that are given where the least sure ones are withheld."""
 
 
+# Long only because every option of the verb stands in its signature.
 def explain(
     run: Annotated[Path, typer.Argument(help="The folder of a run, or of a saved model.")],
     corpus: Annotated[Path | None, typer.Option(help="The corpus the dialogue is in [the model's own].")] = None,
     dialogue: Annotated[str | None, typer.Option(help="The id of a dialogue.")] = None,
-    turn: Annotated[int, typer.Option(min=1, help="Which turn of it, from 1.")] = 1,
+    turn: Annotated[int | None, typer.Option(min=1, help="Which turn of it, from 1 [1].")] = None,
     split: Annotated[str | None, typer.Option(help="Which split [all; the test split for --audit].")] = None,
     language: Annotated[str | None, typer.Option(help="zh or en [the model's].")] = None,
     state: Annotated[str | None, typer.Option(help="What if the state were this: names with commas.")] = None,
@@ -53,13 +54,31 @@ def explain(
         vrbot explain runs/first --dialogue 12 --turn 2 --png why.png
         vrbot explain runs/first --audit corpora/clinic --turns 200 --guard guard.json
     """
+    pictures = _pictures(png, svg)
+    change = {"state": _listed(state), "category": category, "keywords": _listed(keywords)}
     if audit is not None:
-        _audit(run, audit, split or "test", turns, (guard, png or svg, json_file))
+        one_turn = {"corpus": corpus, "dialogue": dialogue, "turn": turn, "language": language, "note": note_file}
+        _refuse_with_audit({**one_turn, **change})
+        _audit(run, audit, split or "test", turns, guard, pictures, json_file)
         return
     if dialogue is None:
         raise UsageError("say which turn to explain with --dialogue ID --turn N, or audit a corpus with --audit CORPUS")
-    change = {"state": _listed(state), "category": category, "keywords": _listed(keywords)}
-    _explain(run, corpus, (dialogue, turn, split), change, language, guard, (png, svg, json_file, note_file))
+    files = (pictures, json_file, note_file)
+    _explain(run, corpus, (dialogue, turn or 1, split), change, language, guard, files)
+
+
+def _refuse_with_audit(options: dict[str, Any]) -> None:
+    given = [f"--{name}" for name, value in options.items() if value is not None]
+    if given:
+        raise UsageError(f"--audit explains the turns of a whole split: leave out {', '.join(given)}")
+
+
+def _pictures(png: Path | None, svg: Path | None) -> list[Path]:
+    """The pictures that are asked for, each with the ending of its kind."""
+    for picture, ending in ((png, ".png"), (svg, ".svg")):
+        if picture is not None and picture.suffix.lower() != ending:
+            raise UsageError(f"{picture} does not end in {ending}: name the file so")
+    return [picture for picture in (png, svg) if picture is not None]
 
 
 def _explain(
@@ -69,7 +88,7 @@ def _explain(
     wanted: dict[str, Any],
     language: str | None,
     guard: Path | None,
-    files: tuple[Path | None, Path | None, Path | None, Path | None],
+    files: tuple[list[Path], Path | None, Path | None],
 ) -> None:
     from vrbot.explain.abstention import Guard
     from vrbot.explain.readable import printable, readable, words_of
@@ -95,17 +114,14 @@ def _write_files(
     conversation: list[tuple[str, str]],
     reply: Reply,
     language: str,
-    files: tuple[Path | None, Path | None, Path | None, Path | None],
+    files: tuple[list[Path], Path | None, Path | None],
 ) -> None:
     from vrbot.explain.note import consultation_note, write_note
     from vrbot.explain.picture import draw
 
-    png, svg, json_file, note_file = files
-    for picture, ending in ((png, ".png"), (svg, ".svg")):
-        if picture is not None:
-            if picture.suffix.lower() != ending:
-                raise UsageError(f"{picture} does not end in {ending}: name the file so")
-            draw(reply, conversation, picture, language)
+    pictures, json_file, note_file = files
+    for picture in pictures:
+        draw(reply, conversation, picture, language)
     if json_file is not None:
         _write_json(json_file, reply.to_dict())
     if note_file is not None:
@@ -117,18 +133,19 @@ def _audit(
     corpus: Path,
     split: str,
     turns: int | None,
-    files: tuple[Path | None, Path | None, Path | None],
+    guard_file: Path | None,
+    pictures: list[Path],
+    json_file: Path | None,
 ) -> None:
     from vrbot.explain.audit import audit
     from vrbot.explain.evidence import plain
 
-    guard_file, picture, json_file = files
     explainer, dialogues = _open(run, corpus, None)
     with counting("turns explained", turns) as done:
         found = audit(explainer, dialogues, split, turns, done=done)
     _say_audit(found)
     content: dict[str, Any] = {"run": str(run), "split": split, "passed": found.passed, **plain(found)}
-    content |= _confidence(explainer, dialogues, split, guard_file, picture)
+    content |= _confidence(explainer, dialogues, split, guard_file, pictures)
     if json_file is not None:
         _write_json(json_file, content)
     if not found.passed:
@@ -136,10 +153,10 @@ def _audit(
 
 
 def _confidence(
-    explainer: Explainer, dialogues: Corpus, split: str, guard_file: Path | None, picture: Path | None
+    explainer: Explainer, dialogues: Corpus, split: str, guard_file: Path | None, pictures: list[Path]
 ) -> dict[str, Any]:
     """Calibrates on the validation split and says how confidence fits on another; nothing where that cannot be."""
-    from vrbot.agent.replies import limits_of
+    from vrbot.dialogue.batching import limits_of
     from vrbot.explain.abstention import fit_guard
     from vrbot.explain.confidence import judged_turns, measure_confidence
     from vrbot.explain.confidence_picture import draw_confidence
@@ -163,7 +180,7 @@ def _confidence(
     if guard_file is not None:
         guard.save(guard_file)
         note(f"guard written to {guard_file}")
-    if picture is not None:
+    for picture in pictures:
         draw_confidence(confidence, picture)
     return found
 

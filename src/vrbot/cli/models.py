@@ -54,6 +54,7 @@ def summaries(recipe_name: str, corpus: Path | None) -> list[ModelSummary]:
     from vrbot.config import recipe
     from vrbot.dialogue.corpus import Corpus
     from vrbot.knowledge.graph import Graph
+    from vrbot.model.learned import num_learned
     from vrbot.model.world import NGRAM_BUCKETS, World, world_of
 
     config = recipe(recipe_name)
@@ -68,6 +69,6 @@ def summaries(recipe_name: str, corpus: Path | None) -> list[ModelSummary]:
     for name, entry in CATALOGUE.items():
         without_encoder = entry.needs_encoder and config.pretrained.directory is None
         model = None if without_encoder else entry.build(config, world)
-        parameters = None if model is None else sum(parameter.numel() for parameter in model.parameters())
+        parameters = None if model is None else num_learned(model)
         found.append(ModelSummary(name, entry.idea, entry.labels, parameters))
     return found + [ModelSummary(name, entry.idea, (), None) for name, entry in ENDPOINTS.items()]

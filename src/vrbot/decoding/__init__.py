@@ -1,6 +1,6 @@
 """Search over a step function; knows no model."""
 
-from vrbot.decoding.adjusting import forbid, in_turn, no_repeat_ngram
+from vrbot.decoding.adjusting import in_turn, no_repeat_ngram
 from vrbot.decoding.beam import beam
 from vrbot.decoding.greedy import greedy
 from vrbot.decoding.sampling import sampling
@@ -12,7 +12,6 @@ __all__ = [
     "Selectable",
     "StepFunction",
     "beam",
-    "forbid",
     "greedy",
     "in_turn",
     "no_repeat_ngram",

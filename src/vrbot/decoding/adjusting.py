@@ -4,7 +4,6 @@ scores stay those of the model."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -26,16 +25,6 @@ def no_repeat_ngram(size: int) -> Adjust:
         rows, places = (seen[:, :, :-1] == ending).all(dim=2).nonzero(as_tuple=True)
         forbidden = torch.full((), -math.inf, dtype=log_probs.dtype)
         return log_probs.index_put((rows, seen[rows, places, -1]), forbidden)
-
-    return adjust
-
-
-def forbid(tokens: Sequence[int]) -> Adjust:
-    """Forbids these tokens everywhere (padding, the start symbol, the unknown word)."""
-    ids = torch.tensor(list(tokens), dtype=torch.long)
-
-    def adjust(prefix: Tensor, log_probs: Tensor) -> Tensor:
-        return log_probs.index_fill(1, ids, -math.inf)
 
     return adjust
 

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrbot.config import NetworkSettings
 from vrbot.dialogue.ragged import Array, Places, offsets_of, pad_rows, places_between
 from vrbot.dialogue.splits import Split
 from vrbot.dialogue.supervision import LabelMasks, every_label
@@ -29,6 +30,11 @@ class Limits:
     context: int = 200
     characters: int = 256
     response: int = 100
+
+
+def limits_of(network: NetworkSettings) -> Limits:
+    """How much of a turn a model of these settings reads."""
+    return Limits(network.max_context, network.max_characters, network.max_response)
 
 
 @dataclass(frozen=True)

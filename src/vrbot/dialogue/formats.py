@@ -20,10 +20,8 @@ from vrbot.errors import DataError, UsageError
 __all__ = [
     "FORMATS",
     "SPLITS",
-    "CheckedSource",
     "ImportReport",
     "Repair",
-    "check_source",
     "guess_format",
     "read_sessions",
     "split_files",
@@ -63,33 +61,38 @@ def read_sessions(
     *,
     on_bad: Callable[[DataError], None] | None = None,
     report: ImportReport | None = None,
+    seen: dict[str, Path] | None = None,
 ) -> Iterator[Session]:
     """The sessions of one file, in its order.
 
     A bad dialogue raises DataError; with `on_bad` it is handed over instead, counted and skipped. A file that cannot be
     taken apart into dialogues (missing, truncated, not of this format) raises DataError in either case.
+    An id that was `seen` before is bad, too; pass one dictionary to several readings if it may be in one file only.
     """
-    return _sessions(Path(source), _format_named(format).read, on_bad, ImportReport() if report is None else report)
+    report = ImportReport() if report is None else report
+    return _sessions(Path(source), _format_named(format).read, on_bad, report, {} if seen is None else seen)
 
 
 def _sessions(
-    source: Path, read: Reader, on_bad: Callable[[DataError], None] | None, report: ImportReport
+    source: Path,
+    read: Reader,
+    on_bad: Callable[[DataError], None] | None,
+    report: ImportReport,
+    seen: dict[str, Path],
 ) -> Iterator[Session]:
-    seen: set[str] = set()
     for draft in read(source, report.repairs):
         repairs = Repairs()
         try:
             session = draft.read(repairs)
             if session.id in seen:
-                problem = f"{shown(session.id)} names an earlier dialogue too"
-                raise draft.place.inside("id").error(problem, "give each dialogue its own id")
+                raise _named_twice(session.id, draft.place, source, seen[session.id])
         except DataError as error:
             if on_bad is None:
                 raise
             report.skipped += 1
             on_bad(error)
             continue
-        seen.add(session.id)
+        seen[session.id] = source
         report.sessions += 1
         report.turns += len(session.turns)
         if repairs:
@@ -97,21 +100,11 @@ def _sessions(
         yield session
 
 
-@dataclass(frozen=True)
-class CheckedSource:
-    """What a source holds and everything that is wrong with its dialogues."""
-
-    report: ImportReport
-    errors: tuple[DataError, ...]
-
-
-def check_source(source: str | Path, format: str = "canonical") -> CheckedSource:
-    """Read a file to its end and keep every complaint instead of the first only."""
-    errors: list[DataError] = []
-    report = ImportReport()
-    for _ in read_sessions(source, format, on_bad=errors.append, report=report):
-        pass
-    return CheckedSource(report, tuple(errors))
+def _named_twice(name: str, place: Place, source: Path, earlier: Path) -> DataError:
+    if earlier == source:
+        return place.inside("id").error(f"{shown(name)} names an earlier dialogue too", "give each dialogue its own id")
+    problem = f"{shown(name)} names a dialogue of {earlier} too"
+    return place.inside("id").error(problem, "give each its own id, for example with `vrbot deidentify --prefix`")
 
 
 def split_files(folder: str | Path, format: str = "canonical") -> dict[str, Path]:

@@ -160,9 +160,10 @@ class _Sources:
     def sessions(
         self, on_bad: Callable[[DataError], None] | None, report: ImportReport
     ) -> Iterator[tuple[str, Session]]:
-        """Every session with the name of its split."""
+        """Every session with the name of its split; no two have one id, whatever their splits."""
+        seen: dict[str, Path] = {}
         for split, path in self.files.items():
-            for session in read_sessions(path, self.format, on_bad=on_bad, report=report):
+            for session in read_sessions(path, self.format, on_bad=on_bad, report=report, seen=seen):
                 yield split or split_of(session.id), session
 
     def training(self, on_bad: Callable[[DataError], None] | None) -> Iterator[Session]:
@@ -240,7 +241,8 @@ def _write_splits(
 
 
 def _recorded(settings: PreparationSettings, reader: SessionReader, sources: _Sources) -> dict[str, Any]:
-    """The settings as the manifest keeps them; files by their hash, so that no path of a machine stands in it."""
+    """The settings as the manifest keeps them, files by their hash; the model of a segmenter alone by its path, from
+    which `Corpus.segmenter` opens it again."""
     model = reader.segmenter_model
     return {
         "format": sources.format,

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from vrbot.dialogue.splits import Split
 from vrbot.errors import ConfigError, DataError
-from vrbot.files import atomic_write
 
 
 @dataclass(frozen=True)
@@ -70,16 +69,9 @@ def every_label(split: Split) -> LabelMasks:
     return LabelMasks(kept, kept, kept)
 
 
-def write_selection(path: Path, selection: LabelSelection) -> None:
-    """Writes the selection as JSON, to be published with results."""
-    with atomic_write(path) as file:
-        json.dump(asdict(selection), file, ensure_ascii=False, indent=1)
-        file.write("\n")
-
-
 def read_selection(path: Path) -> LabelSelection:
-    """Reads a published selection of labels."""
-    fix = "write it with `write_selection`, or use the seed and fractions instead"
+    """Reads the selection of labels that a run keeps."""
+    fix = "give the labels.json of a run"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from vrbot.agent.calibration import calibrate
-from vrbot.agent.replies import limits_of
 from vrbot.config import Config
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.evaluation.measuring import ReplyTrials, has_action, measure_model
 from vrbot.evaluation.scorecard import Options, Resources, measure

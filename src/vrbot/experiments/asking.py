@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vrbot.agent.replies import limits_of
 from vrbot.config import Config
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.splits import Split
 from vrbot.dialogue.supervision import LabelMasks

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from vrbot.agent.replies import limits_of
 from vrbot.agent.respond import Conversation
-from vrbot.dialogue.batching import collate
+from vrbot.dialogue.batching import collate, limits_of
 from vrbot.dialogue.splits import Split, no_labels
 from vrbot.explain.evidence import Path, Place
 from vrbot.explain.explainer import Explainer
@@ -83,15 +82,10 @@ def edges_of(subgraph: Subgraph, path: Path, relations: Sequence[str], inventory
     return tuple(edges) if edges else None
 
 
-def try_path(reasoning: Reasoning, position: int, path: Edges, random: np.random.Generator) -> Trial:
-    """A path to the keyword at a position, beside a random path of the same length that leads elsewhere."""
-    (trial,) = try_paths(reasoning, [(position, path)], random)
-    return trial
-
-
 @torch.no_grad()
 def try_paths(reasoning: Reasoning, paths: Sequence[tuple[int, Edges]], random: np.random.Generator) -> list[Trial]:
-    """Each of some paths to keywords at their positions; the policy is asked once for all of them."""
+    """Each of some paths to keywords at their positions, beside a random path of the same length that leads elsewhere;
+    the policy is asked once for all of them."""
     if not paths:
         return []
     subgraph = reasoning.subgraph

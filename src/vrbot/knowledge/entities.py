@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +13,6 @@ from vrbot.errors import DataError
 from vrbot.knowledge.kinds import TYPES
 from vrbot.knowledge.linking import fold
 from vrbot.knowledge.tables import checked_name, read_json, read_table, shown, shown_name
-
-
-@dataclass(frozen=True)
-class NormalisedNames:
-    """The ids that names mean, in order and each once, and the names that mean nothing here."""
-
-    ids: tuple[int, ...]
-    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -48,17 +40,6 @@ class Inventory:
         if own is not None:
             return (own,)
         return self.surfaces.get(name) or self._folded.get(fold(name), ())
-
-    def normalise(self, names: Iterable[str]) -> NormalisedNames:
-        """Label names as entity ids; a surface that means several entities gives them all."""
-        ids: dict[int, None] = {}
-        unknown: dict[str, None] = {}
-        for name in names:
-            found = self.ids_of(name)
-            ids.update(dict.fromkeys(found))
-            if not found:
-                unknown[name] = None
-        return NormalisedNames(tuple(ids), tuple(unknown))
 
     def only(self, kept: Sequence[int]) -> Inventory:
         """These entities alone, in this order; a surface that means none of them is gone."""

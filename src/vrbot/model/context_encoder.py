@@ -1,12 +1,12 @@
 """The context encoder: (R_{t-1}, U_t) on top of what came before (paper, section 3.2, Eq. 6).
 
+Every encoder here reads all turns of a batch; a turn's result depends on that turn and earlier ones only.
 Letters: N rows (turns), T context tokens, H hidden size. Rows stand turn by turn; see `dialogue.batching`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -32,12 +32,6 @@ class PolicyReading:
     def select(self, rows: Tensor) -> PolicyReading:
         kept = (None if told is None else told[rows] for told in (self.named, self.foretold))
         return PolicyReading(self.context.select(rows), *kept)
-
-
-class ContextEncoder(Protocol):
-    """Reads all turns of a batch; a turn's result depends on that turn and earlier ones only."""
-
-    def __call__(self, embedded: Tensor, inputs: TurnInputs, layout: TurnLayout) -> Context: ...
 
 
 class CarriedContextEncoder(nn.Module):
@@ -103,7 +97,8 @@ class SessionContextEncoder(nn.Module):
         return Encoded(read.tokens, read.mask, summary)
 
     def _along_turns(self, turn: Tensor, bags: Tensor, layout: TurnLayout) -> tuple[Tensor, Tensor]:
-        """States of the session GRU [N, H], and the bags of all turns so far added up [N, 2H]."""
+        """States of the session GRU [N, H], and the bags of all turns so far added up
+        [N, characters.size + entities.size]."""
         memory = turn.new_zeros(layout.num_sessions, self.session.hidden_size)
         heap = torch.zeros_like(bags[: layout.num_sessions])
         states, heaps = [], []

@@ -7,7 +7,6 @@ one normaliser (paper, Eqs. 10, 11 and 14). Letters: N rows, Q positions, E enti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -54,10 +53,6 @@ class Detection:
 
     generation: Tensor | None = None
     copies: Copies | None = None
-
-
-class Detector(Protocol):
-    def __call__(self, states: Tensor, written: Written, evidence: PolicyEvidence) -> Detection: ...
 
 
 TRUST = 0.75

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -60,14 +59,6 @@ class ActionClamp:
     category_rows: Tensor
     category: Tensor  # [N, C] one-hot
     keywords: Clamp
-
-
-class EvidenceVectors(Protocol):
-    """What the keyword decoder starts from, and what the classifier sees."""
-
-    def for_decoder(self, evidence: PolicyEvidence) -> tuple[Tensor, ...]: ...
-
-    def for_classifier(self, evidence: PolicyEvidence) -> tuple[Tensor, ...]: ...
 
 
 class PriorEvidence(nn.Module):

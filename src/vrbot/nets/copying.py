@@ -11,21 +11,16 @@ import torch
 from torch import Tensor
 
 
-def merge_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
-    """Log probabilities [N, Q, V] from generation logits [N, Q, V] and copy scores [N, Q, J] of slots with ids [N, J].
-
-    `-inf` rules a symbol or a slot out; ids of slots that are ruled out may be anything within the vocabulary.
-    Every row needs at least one way to write something.
-    """
-    logits = add_copies(generation, copy_scores, copy_ids)
-    return logits - logits.logsumexp(dim=-1, keepdim=True)
-
-
 def merge_copies_in_place(
     generation: Tensor, copy_scores: Tensor, copy_ids: Tensor, same: Tensor | None = None
 ) -> Tensor:
-    """`merge_copies` without gradient, in the memory of the generation logits: at a large vocabulary, passes over
-    them are what decoding spends its time on. `same` is `same_ids(copy_ids)`, if it is at hand."""
+    """Log probabilities [N, Q, V] from generation logits [N, Q, V] and copy scores [N, Q, J] of slots with ids [N, J].
+
+    `-inf` rules a symbol or a slot out; ids of slots that are ruled out may be anything within the vocabulary.
+    Every row needs at least one way to write something. Without gradient, in the memory of the generation logits: at
+    a large vocabulary, passes over them are what decoding spends its time on. `same` is `same_ids(copy_ids)`, if it
+    is at hand.
+    """
     if copy_scores.shape[-1]:
         ids = copy_ids.unsqueeze(1).expand_as(copy_scores)
         generation.scatter_(-1, ids, _merged(generation, copy_scores, copy_ids, same))
@@ -40,7 +35,7 @@ def same_ids(copy_ids: Tensor) -> Tensor:
 
 
 def add_copies(generation: Tensor, copy_scores: Tensor, copy_ids: Tensor) -> Tensor:
-    """The same before normalisation: unnormalised log mass of every symbol [N, Q, V].
+    """The same before normalisation, and with gradient: unnormalised log mass of every symbol [N, Q, V].
 
     Only the symbols that can be copied are touched. Slots with the same id add up; each of them writes the sum, and
     the first one alone passes gradient on.

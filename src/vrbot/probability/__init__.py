@@ -1,18 +1,11 @@
 """Distributions, divergences and relaxed samples; nothing of dialogue."""
 
 from vrbot.probability.annealing import Constant, Exponential, Linear, Schedule, free_bits
-from vrbot.probability.category import (
-    CategoryDistribution,
-    divergence,
-    masked_log_softmax,
-    relaxed_sample,
-    straight_through,
-)
+from vrbot.probability.category import divergence, masked_log_softmax, relaxed_sample, straight_through
 from vrbot.probability.gaussian import DiagonalGaussian
-from vrbot.probability.span import SpanDistribution, kl
+from vrbot.probability.span import SpanDistribution
 
 __all__ = [
-    "CategoryDistribution",
     "Constant",
     "DiagonalGaussian",
     "Exponential",
@@ -21,7 +14,6 @@ __all__ = [
     "SpanDistribution",
     "divergence",
     "free_bits",
-    "kl",
     "masked_log_softmax",
     "relaxed_sample",
     "straight_through",

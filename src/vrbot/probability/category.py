@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -97,38 +96,3 @@ class _StraightThrough(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         return gradients[0]
-
-
-@dataclass(frozen=True, eq=False)
-class CategoryDistribution:
-    """A distribution over C categories for each of B sessions; log_probs [B, C], normalised."""
-
-    log_probs: Tensor
-
-    def kl(self, prior: CategoryDistribution, *, floor: float | None = None) -> Tensor:
-        """KL(self || prior) -> [B]; see `divergence` for zero mass."""
-        return divergence(self.log_probs, prior.log_probs, floor)
-
-    def log_prob(self, category: Tensor) -> Tensor:
-        """Log probability of category ids [B] -> [B]."""
-        return chosen_log_prob(self.log_probs, category)
-
-    def entropy(self) -> Tensor:
-        """Entropy in nats -> [B]."""
-        return entropy(self.log_probs)
-
-    def mode(self) -> Tensor:
-        """The most probable category -> [B]; the lower id of equals."""
-        return self.log_probs.argmax(dim=-1)
-
-    def sample(self, generator: torch.Generator) -> Tensor:
-        """An exact draw -> ids [B]."""
-        return sample(self.log_probs, generator)
-
-    def relaxed_sample(self, temperature: float, generator: torch.Generator, *, hard: bool = False) -> Tensor:
-        """A differentiable draw -> weights [B, C]."""
-        return relaxed_sample(self.log_probs, temperature, generator, hard=hard)
-
-    def detach(self) -> CategoryDistribution:
-        """The same distribution, sending no gradient back."""
-        return CategoryDistribution(self.log_probs.detach())

@@ -71,8 +71,3 @@ class SpanDistribution:
 
     def _only_real(self, terms: Tensor) -> Tensor:
         return terms if self.mask is None else terms.masked_fill(~self.mask, 0.0)
-
-
-def kl(posterior: SpanDistribution, prior: SpanDistribution, *, floor: float | None = None) -> Tensor:
-    """KL(posterior || prior) -> [B], summed over positions and symbols."""
-    return posterior.kl(prior, floor=floor)

@@ -1,4 +1,4 @@
-"""Medicines and diseases in a draft that nothing supports: neither the conversation, nor the action, nor its paths."""
+"""Medicines and diseases in a draft that neither the conversation nor the draft's own state and action name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ClaimChecker:
 def unsupported(
     draft: str, supported: Iterable[str], checker: ClaimChecker | None = None
 ) -> tuple[UnsupportedClaim, ...]:
-    """What `draft` claims and `supported` (utterances, keywords of the action, names along its paths) does not."""
+    """What `draft` claims and `supported` (utterances, names of the state and of the action) does not."""
     return (checker or _own_checker()).unsupported(draft, supported)
 
 

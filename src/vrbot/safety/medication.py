@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple
 
-from vrbot.errors import UsageError
 from vrbot.safety.facts import PatientFacts, extract_facts
 from vrbot.safety.medicines import (
     LEVELS,
@@ -28,19 +27,11 @@ from vrbot.safety.medicines import (
 )
 from vrbot.safety.tables import NOTICE, rows_of
 
-__all__ = ["NOTICE", "MedicationFinding", "Override", "PatientFacts", "check", "extract_facts", "unresolved"]
+__all__ = ["NOTICE", "MedicationFinding", "PatientFacts", "check", "extract_facts"]
 
 Kind = Literal["allergy", "contraindication", "interaction", "pregnancy", "breast_feeding", "child_age", "duplicate"]
 _ALTERNATIVE = re.compile(r"或|\bor\b|/")
 _LABELS = "manufacturer's labelling; BNF and Chinese package inserts"
-
-
-@dataclass(frozen=True)
-class Override:
-    """Why somebody lets a finding pass, and who."""
-
-    reason: str
-    by: str
 
 
 @dataclass(frozen=True)
@@ -63,18 +54,6 @@ class MedicationFinding:
     message_en: str
     reference: str
     rule: str
-    override: Override | None = None
-
-    @property
-    def blocks(self) -> bool:
-        """Whether the text must not pass yet."""
-        return self.level == "stop" and self.override is None
-
-    def overridden(self, reason: str, by: str) -> MedicationFinding:
-        """The same finding, let pass; UsageError without a reason or a name."""
-        if not reason.strip() or not by.strip():
-            raise UsageError(f"{self.rule}: an override needs a reason and a name: got reason={reason!r}, by={by!r}")
-        return replace(self, override=Override(reason.strip(), by.strip()))
 
 
 class _Verdict(NamedTuple):
@@ -106,11 +85,6 @@ def check(text_or_keywords: str | Sequence[str], patient: PatientFacts) -> tuple
             if not _are_alternatives(texts, earlier, later):
                 found += _together(later, earlier.drug.id, earlier.mention.surface)
     return tuple(sorted(found, key=lambda one: (-LEVELS.index(one.level), one.item, one.start, one.rule)))
-
-
-def unresolved(findings: Sequence[MedicationFinding]) -> tuple[MedicationFinding, ...]:
-    """The findings that still block the text."""
-    return tuple(finding for finding in findings if finding.blocks)
 
 
 def _proposals(texts: Sequence[str]) -> list[_Proposal]:

@@ -7,12 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from vrbot.errors import UsageError, VRBotError
+from vrbot.errors import UsageError
 from vrbot.files import atomic_write
-
-
-class DraftsRefused(VRBotError):  # noqa: N818 - a state, not a fault
-    """Drafts are switched off."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +47,6 @@ class KillSwitch:
     def switch_off(self, reason: str, who: str, when: datetime) -> SwitchState:
         """Allow drafts again."""
         return self._write(False, reason, who, when)
-
-    def require_off(self) -> None:
-        """DraftsRefused while the switch is on."""
-        state = self.state()
-        if state.on:
-            by = f" by {state.who} at {state.when}" if state.who else ""
-            raise DraftsRefused(
-                f"drafts are switched off{by}: {state.reason}: an administrator can switch them on again"
-            )
 
     def _write(self, on: bool, reason: str, who: str, when: datetime) -> SwitchState:
         if not reason.strip() or not who.strip():

@@ -40,7 +40,7 @@ NOTHING_FOUND = Inspection()
 
 
 @dataclass(frozen=True)
-class Proposal:
+class DraftProposal:
     """A draft before it has a number: a text with what was found in it, or a failure."""
 
     origin: str
@@ -93,7 +93,7 @@ class Drafting:
             there = None if self._why_not() else self._made_before(connection, found, context, change)
         return Question(actor, found, conversation, context, change) if there is None else there
 
-    def propose(self, questions: Sequence[Question]) -> Iterator[Proposal]:
+    def propose(self, questions: Sequence[Question]) -> Iterator[DraftProposal]:
         """What the model says to each, or why it says nothing, each as soon as it is there.
 
         Never an exception, and nothing is stored.
@@ -102,7 +102,7 @@ class Drafting:
         for place, question in enumerate(questions):
             yield self._propose(question, partial(asked.reply_to, place))
 
-    def keep(self, question: Question, proposal: Proposal) -> Draft:
+    def keep(self, question: Question, proposal: DraftProposal) -> Draft:
         """Stores what was proposed."""
         return self._keep(question.actor, question.turn, proposal, question.context)
 
@@ -129,10 +129,10 @@ class Drafting:
             own_consultation(connection, actor, found.consultation, to_change=True)
             conversation, context = conversation_of(connection, found)
         checks = inspect_reply(self._safety, text, conversation)
-        proposal = Proposal("physician", text, checks=checks, suggests_medicine=bool(checks.findings))
+        proposal = DraftProposal("physician", text, checks=checks, suggests_medicine=bool(checks.findings))
         return self._keep(actor, found, proposal, context)
 
-    def _keep(self, actor: Actor, turn: Turn, proposal: Proposal, context: list[str | None]) -> Draft:
+    def _keep(self, actor: Actor, turn: Turn, proposal: DraftProposal, context: list[str | None]) -> Draft:
         with self._store.writing("draft made", actor, turn.consultation) as writer:
             own_consultation(writer.connection, actor, turn.consultation, to_change=True)
             return store_draft(writer, actor, turn, proposal, context)
@@ -149,7 +149,7 @@ class Drafting:
         model = self._fingerprint()
         if model is None:
             return None
-        proposal = Proposal("model" if change is None else "what_if", model=model, change=change)
+        proposal = DraftProposal("model" if change is None else "what_if", model=model, change=change)
         return same_draft(connection, turn, proposal, context)
 
     def _fingerprint(self) -> str | None:
@@ -158,23 +158,23 @@ class Drafting:
         except Exception:  # a model that cannot say who it is fails where its draft is asked for
             return None
 
-    def _propose(self, question: Question, said: Callable[[], Mapping[str, Any]]) -> Proposal:
+    def _propose(self, question: Question, said: Callable[[], Mapping[str, Any]]) -> DraftProposal:
         """What the model says, or why it says nothing; never an exception."""
         change = question.change
         origin = "model" if change is None else "what_if"
         reason = self._why_not()
         if self._responder is None or reason is not None:
-            return Proposal(origin, failure=reason, change=change)
+            return DraftProposal(origin, failure=reason, change=change)
         try:
             model = checked_name(self._responder.fingerprint, "fingerprint")
             reply = json.loads(canonical_json(dict(said())))
             text = checked_text(reply.get("text"), "text")
         except Exception as error:  # the turn must outlive whatever the model does
             log.warning("a draft failed (%s)", type(error).__name__)
-            return Proposal(origin, failure=f"{type(error).__name__}: {_storable(error)}", change=change)
+            return DraftProposal(origin, failure=f"{type(error).__name__}: {_storable(error)}", change=change)
         checks = inspect_reply(self._safety, text, question.conversation, reply)
         medicine = names_medicine(reply) or any(finding["check"] == MEDICATION for finding in checks.findings)
-        return Proposal(origin, text, None, model, reply, change, checks, suggests_medicine=medicine)
+        return DraftProposal(origin, text, None, model, reply, change, checks, suggests_medicine=medicine)
 
 
 class _Asked:
@@ -220,7 +220,7 @@ def names_medicine(reply: Mapping[str, Any]) -> bool:
     return reply.get("category") == "prescribe_medicine" or any(each.get("type") == "medicine" for each in named)
 
 
-def store_draft(writer: Writer, actor: Actor, turn: Turn, proposal: Proposal, context: list[str | None]) -> Draft:
+def store_draft(writer: Writer, actor: Actor, turn: Turn, proposal: DraftProposal, context: list[str | None]) -> Draft:
     """The proposal as the next version; the one that is there already if the same was proposed for the same reason."""
     there = same_draft(writer.connection, turn, proposal, context)
     if there is not None and proposal.failure is None:
@@ -248,7 +248,7 @@ def store_draft(writer: Writer, actor: Actor, turn: Turn, proposal: Proposal, co
     return Draft.of(row)
 
 
-def same_draft(connection: Connection, turn: Turn, proposal: Proposal, context: list[str | None]) -> Draft | None:
+def same_draft(connection: Connection, turn: Turn, proposal: DraftProposal, context: list[str | None]) -> Draft | None:
     """A draft that was made for the same reason and is still of use: not yet decided, or accepted."""
     query = (
         select(drafts)
@@ -261,7 +261,7 @@ def same_draft(connection: Connection, turn: Turn, proposal: Proposal, context: 
     return None if there is None else Draft.of(dict(there))
 
 
-def _request_sha256(proposal: Proposal, context: list[str | None]) -> str:
+def _request_sha256(proposal: DraftProposal, context: list[str | None]) -> str:
     written = proposal.text if proposal.origin == "physician" else None
     return text_sha256(
         canonical_json([proposal.origin, proposal.model, context, proposal.change, proposal.parent, written])

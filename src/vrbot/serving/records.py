@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vrbot.safety.tables import NOTICE
 from vrbot.serving.safety_desk import Inspection
 from vrbot.serving.texts import canonical_json
 
@@ -54,8 +55,8 @@ class Turn:
         return bool(self.flags.findings)
 
     def to_json(self) -> bytes:
-        """The turn as bytes: the same for every retry, since nothing of it ever changes."""
-        return canonical_json({**asdict(self), "flags": self.flags.findings}).encode("utf-8")
+        """The turn as bytes, with the rules' notice: the same for every retry, since nothing of it ever changes."""
+        return canonical_json({**asdict(self), "flags": self.flags.findings, "notice": NOTICE}).encode("utf-8")
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ class Draft:
         )
 
     def to_json(self) -> bytes:
-        """The draft as bytes, the same every time."""
-        return canonical_json({**asdict(self), "checks": self.checks.findings}).encode("utf-8")
+        """The draft as bytes, with the rules' notice, the same every time."""
+        return canonical_json({**asdict(self), "checks": self.checks.findings, "notice": NOTICE}).encode("utf-8")
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ class ExplainedResponder(AgentResponder):
 
     def propose_labels(self, turns: Conversation, states: KnownStates = ()) -> list[Mapping[str, Proposal]]:
         """What the inference networks hold for each turn: those of `vrbot annotate propose`."""
-        from vrbot.agent.replies import limits_of
+        from vrbot.dialogue.batching import limits_of
         from vrbot.dialogue.conversation import encode_conversation
         from vrbot.explain.autolabel import AutoLabeller
         from vrbot.serving.proposals import Proposal

@@ -49,7 +49,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.settings.open_demo and self.host not in LOOPBACK:
-            raise UsageError(f"a demonstration without sign-in listens on loopback only, not on {self.host}")
+            raise UsageError(
+                f"a demonstration without sign-in listens on loopback only: --host {LOOPBACK[0]}, not {self.host!r}"
+            )
         if self.workers < 1:
             raise UsageError(f"workers must be at least 1, got {self.workers}")
         if self.workers > 1 and self.settings.console:
@@ -108,13 +110,15 @@ def open_desk(plan: Plan) -> Desk:
     return Desk(store, rules, responder, demo=plan.settings.open_demo)
 
 
-def open_app(plan: Plan) -> FastAPI:
-    """The app of a plan, in whichever process it is to run."""
+def open_app(plan: Plan, prepare: Callable[[Desk], None] = lambda desk: None) -> FastAPI:
+    """The app of a plan, in whichever process it is to run; `prepare` has its desk first."""
     from vrbot.serving.app import create_app
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("vrbot").setLevel(logging.INFO if plan.log_requests else logging.WARNING)
-    return create_app(open_desk(plan), plan.settings)
+    desk = open_desk(plan)
+    prepare(desk)
+    return create_app(desk, plan.settings)
 
 
 def with_setup_code(plan: Plan, told: Callable[[str], None]) -> Plan:

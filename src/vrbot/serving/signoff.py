@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from vrbot.serving.actors import SIMULATED_PHYSICIAN, Actor
-from vrbot.serving.drafting import Proposal, store_draft
+from vrbot.serving.drafting import DraftProposal, store_draft
 from vrbot.serving.problems import ConflictError, NotFoundError, ReasonNeededError, RefusedError
 from vrbot.serving.queries import (
     conversation_of,
@@ -80,7 +80,7 @@ class SignOff:
             checks = inspect_reply(self._safety, text, conversation)
             _decide(writer, actor, found, "edit", None, checks)
             medicine = found.suggests_medicine or bool(checks.findings)
-            proposal = Proposal("physician", text, checks=checks, parent=draft, suggests_medicine=medicine)
+            proposal = DraftProposal("physician", text, checks=checks, parent=draft, suggests_medicine=medicine)
             return store_draft(writer, actor, turn, proposal, context)
 
     def reject(self, actor: Actor, draft: str, reason: str = "") -> Decision:

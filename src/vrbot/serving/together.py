@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from vrbot.agent.replies import limits_of, search
+from vrbot.agent.replies import search
 from vrbot.agent.reply import Reply
 from vrbot.agent.respond import Agent
-from vrbot.dialogue.batching import SessionBatch, collate
+from vrbot.dialogue.batching import SessionBatch, collate, limits_of
 from vrbot.dialogue.session import CATEGORIES
 from vrbot.dialogue.splits import Split, no_labels
 from vrbot.model.contract import DialogueModel, Perception

@@ -19,6 +19,7 @@ from vrbot.config import Config
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.supervision import LabelSelection, select_labels
 from vrbot.errors import IntegrityError, UsageError
+from vrbot.model.learned import num_learned
 
 CONFIG, LABELS, RUN = "config.yaml", "labels.json", "run.json"
 
@@ -98,18 +99,6 @@ class RunDescription:
             raise IntegrityError(
                 f"{RUN} is not that of a run ({error!r}): read it with the version that wrote it"
             ) from error
-
-
-def num_learned(model: torch.nn.Module) -> int:
-    """How many numbers a model learns: its parameters, and what is `fitted` to the dialogues before training."""
-    fitted: list[torch.Tensor] = [getattr(part, name) for part in model.modules() for name in fitted_of(part)]
-    return sum(numbers.numel() for numbers in (*model.parameters(), *fitted))
-
-
-def fitted_of(part: torch.nn.Module) -> tuple[str, ...]:
-    """The names of a part's own buffers that are fitted."""
-    names: tuple[str, ...] = getattr(type(part), "fitted", ())
-    return names
 
 
 def corpus_digest(corpus: Corpus) -> str:

@@ -127,9 +127,11 @@ class Trainer:
         self._usable = sessions_with(data, getattr(model, "needed_labels", ()))
 
     def _all_turns(self) -> Iterator[SessionBatch]:
-        """The training turns with what may be known of them, in a fixed order."""
-        for sessions in sequential_batches(self.data.train, self.settings.batch_size, self.settings.max_rows):
-            yield collate(self.data.train, sessions, self.data.train_masks, self.data.limits)
+        """The training turns with what may be known of them, in a fixed order, long and short dialogues mixed: who
+        looks at some of them only sees what all are like."""
+        batches = sequential_batches(self.data.train, self.settings.batch_size, self.settings.max_rows)
+        for place in np.random.default_rng(0).permutation(len(batches)):
+            yield collate(self.data.train, batches[place], self.data.train_masks, self.data.limits)
 
     def resume(self) -> None:
         """Goes back to the state in the folder."""

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import torch
 
-from vrbot.config import Config, NetworkSettings
-from vrbot.dialogue.batching import Limits
+from vrbot.config import Config
+from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.sealed import recover
@@ -141,32 +141,13 @@ def training_data(corpus: Corpus, plan: RunPlan) -> TrainingData:
         valid,
         plan.labels.select(train.session_ids, plan.seed).masks(train),
         plan.labels.select(valid.session_ids, plan.seed).masks(valid),
-        batch_limits(plan.config.network),
+        limits_of(plan.config.network),
     )
-
-
-def batch_limits(network: NetworkSettings) -> Limits:
-    """How much of a turn a model with these settings reads."""
-    return Limits(network.max_context, network.max_characters, network.max_response)
 
 
 def open_run(out: Path | str) -> RunDescription:
     """What the run in a folder is; its files are verified."""
     return RunDescription.from_files(RunFolder(out).description())
-
-
-def load_trained(out: Path | str, build: ModelBuilder, corpus: Corpus | None = None) -> tuple[Any, RunDescription]:
-    """The best model of a run, ready for use, and what the run is; `corpus` stands in for the one it names."""
-    description = open_run(out)
-    plan = description.plan
-    corpus = corpus or Corpus.open(plan.corpus)
-    if corpus.fingerprint != description.corpus_fingerprint:
-        raise UsageError(
-            f"{corpus.directory} has other words, entities or graph than the model of {out} was trained on"
-        )
-    model = build(plan.model, plan.config, corpus)
-    RunFolder(out).load_best(model)
-    return model.eval(), description
 
 
 def _refuse_existing(folder: RunFolder) -> None:

@@ -10,11 +10,12 @@ from torch import nn
 
 from vrbot.baselines.catalogue import build_model
 from vrbot.config import Config, recipe
-from vrbot.dialogue.batching import Limits, SessionBatch, bucketed_batches, collate
+from vrbot.dialogue.batching import SessionBatch, bucketed_batches, collate, limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.supervision import select_labels
+from vrbot.errors import UsageError
 from vrbot.model.contract import DialogueModel, Moment
-from vrbot.nets.calibration import Stopwatch, gemm_gflops
+from vrbot.nets.machine_speed import Stopwatch, gemm_gflops
 
 
 def measure_training(corpus: Path, recipe_name: str, model: str, steps: int, threads: int | None) -> dict[str, Any]:
@@ -22,9 +23,9 @@ def measure_training(corpus: Path, recipe_name: str, model: str, steps: int, thr
     if threads is not None:
         torch.set_num_threads(threads)
     config, data = recipe(recipe_name), Corpus.open(corpus)
+    batches = _batches(config, data, steps + 1)
     torch.manual_seed(0)
     network = build_model(model, config, data)
-    batches = _batches(config, data, steps + 1)
     figures: dict[str, Any] = {
         "gemm_gflops": round(gemm_gflops(), 1),
         "threads": torch.get_num_threads(),
@@ -40,9 +41,13 @@ def measure_training(corpus: Path, recipe_name: str, model: str, steps: int, thr
 def _batches(config: Config, corpus: Corpus, count: int) -> list[SessionBatch]:
     split = corpus.split("train")
     masks = select_labels(split.session_ids, 0, state=0.0, action=0.0).masks(split)
-    network = config.network
-    limits = Limits(network.max_context, network.max_characters, network.max_response)
+    limits = limits_of(config.network)
     chosen = bucketed_batches(split, config.training.batch_size, seed=0, max_rows=config.training.max_rows)
+    if len(chosen) < 2:
+        raise UsageError(
+            f"{corpus.directory} has {split.num_sessions} training dialogues, and a batch to warm up and one to time "
+            f"need {config.training.batch_size + 1}: give a larger corpus"
+        )
     return [collate(split, sessions, masks, limits) for sessions in chosen[:count]]
 
 

@@ -9,6 +9,7 @@ import openai
 import pytest
 
 from tests.serving.api.served import PASSWORD, desk_of, on_a_port, settings_of
+from vrbot.safety.tables import NOTICE
 from vrbot.serving.actors import OPERATOR
 from vrbot.serving.api.completions import ChatMessage, conversation_of
 from vrbot.serving.app import create_app
@@ -59,6 +60,7 @@ def test_the_client_completes_a_chat_and_finds_the_reasons_beside_it(address: st
     reasons = (answer.model_extra or {})["vrbot"]
     assert {"state", "action", "paths", "confidence", "red_flags", "checks", "draft"} <= set(reasons)
     assert reasons["red_flags"][0]["code"] == "chest_pain"
+    assert reasons["notice"] == NOTICE
     assert reasons["action"]["category"] == "ask_symptoms"
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.serving.api.served import Served
+from vrbot.safety.tables import NOTICE
 from vrbot.serving.queries import turns_of
 
 
@@ -93,6 +94,19 @@ def test_a_check_that_says_stop_asks_for_a_reason_and_names_what_it_found(served
     assert (refused.status_code, refused.json()["findings"][0]["code"]) == (422, "allergy")
     approved = served.post(f"/drafts/{draft['id']}/approve", {**seen, "override_reason": "tested: no allergy"})
     assert (approved.status_code, approved.json()["medicine_suggestion"]) == (200, True)
+
+
+def test_wherever_findings_are_given_it_is_said_what_the_rules_are_worth(served: Served) -> None:
+    consultation = served.opened()
+    turn = served.said(consultation, "I am allergic to aspirin")
+    draft = served.post(f"/turns/{turn['id']}/answers", {"text": "take aspirin"}).json()
+    refused = served.post(f"/drafts/{draft['id']}/approve", {"seen_sha256": draft["text_sha256"]}).json()
+    decision = served.post(f"/drafts/{draft['id']}/reject", {"reason": "an allergy"}).json()
+    case = served.get(f"/consultations/{consultation}").json()
+    told = [turn, draft, refused, decision, *case["turns"], *case["drafts"], *case["decisions"]]
+    assert len(told) == 7
+    assert [each["notice"] for each in told] == [NOTICE] * 7
+    assert served.get(f"/drafts/{draft['id']}").json() == draft == case["drafts"][0]
 
 
 def test_approval_of_another_text_or_of_an_old_screen_is_a_conflict(served: Served) -> None:

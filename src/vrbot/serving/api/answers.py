@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from vrbot.errors import UsageError, VRBotError
+from vrbot.safety.tables import NOTICE
 from vrbot.serving.problems import (
     BusyError,
     ConflictError,
@@ -77,7 +78,7 @@ def answer_to(error: VRBotError, path: str = "") -> Response:
     """The answer to an error of the desk."""
     more: dict[str, Any] = {}
     if isinstance(error, ReasonNeededError):
-        more["findings"] = list(error.findings)
+        more |= {"findings": list(error.findings), "notice": NOTICE}
     if isinstance(error, BusyError):
         more["retry_after"] = error.retry_after
     return answer_with(status_of(error), " ".join(str(error).splitlines()), path, **more)

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from vrbot.safety.tables import NOTICE
 from vrbot.serving.actors import CONSULT, Actor
 from vrbot.serving.api.bodies import Text
 from vrbot.serving.api.drafter import Drafter
@@ -171,6 +172,7 @@ def _completion(
             "draft": True,
             "red_flags": list(flags.findings),
             "checks": list(checks.findings),
+            "notice": NOTICE,
         },
     }
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from vrbot.serving.actors import Actor
 from vrbot.serving.api.meters import Meters
 from vrbot.serving.api.settings import AppSettings
-from vrbot.serving.drafting import Proposal, Question
+from vrbot.serving.drafting import DraftProposal, Question
 from vrbot.serving.problems import BusyError, LateError, RefusedError
 from vrbot.serving.proposals import Proposal as LabelProposal
 from vrbot.serving.records import Draft
@@ -61,7 +61,7 @@ class Drafter:
             asked = await self.in_thread(lambda: drafting.prepare(actor, turn, change))
             if isinstance(asked, Draft):
                 return asked
-            proposal = cast(Proposal, await self._by_model(asked))
+            proposal = cast(DraftProposal, await self._by_model(asked))
             self._meters.drafts.labels("failed" if proposal.failure else "made").inc()
             return await self.in_thread(lambda: drafting.keep(asked, proposal))
 

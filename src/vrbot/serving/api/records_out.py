@@ -8,18 +8,21 @@ from typing import Any
 from fastapi import Response
 from pydantic import BaseModel
 
+from vrbot.safety.tables import NOTICE
 from vrbot.serving.texts import canonical_json
 
 API = "/api/v1"
 Finding = dict[str, Any]
+Notice = dict[str, str]
+"""What must be shown beside findings of the rules, by language."""
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """A record as plain values; what the rules found is a list."""
+    """A record as plain values; what the rules found is a list, and their notice goes with it."""
     content = asdict(record)
     for name in ("checks", "flags"):
         if name in content:
-            content[name] = list(content[name]["findings"])
+            content |= {name: list(content[name]["findings"]), "notice": NOTICE}
     return content
 
 
@@ -34,6 +37,7 @@ class ProblemOut(BaseModel):
     status: int
     detail: str
     findings: list[Finding] | None = None
+    notice: Notice | None = None
     errors: list[dict[str, str]] | None = None
 
 
@@ -55,6 +59,7 @@ class TurnOut(BaseModel):
     text: str
     text_sha256: str
     flags: list[Finding]
+    notice: Notice
     received_at: int
     received_by: str
 
@@ -72,6 +77,7 @@ class DraftOut(BaseModel):
     change: dict[str, Any] | None
     model: str | None
     checks: list[Finding]
+    notice: Notice
     suggests_medicine: bool
     made_at: int
     made_by: str
@@ -84,6 +90,7 @@ class DecisionOut(BaseModel):
     text_sha256: str
     reason: str | None
     checks: list[Finding]
+    notice: Notice
     simulated: bool
     made_at: int
     made_by: str

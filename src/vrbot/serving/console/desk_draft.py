@@ -7,6 +7,7 @@ from typing import Any
 
 from nicegui import events, ui
 
+from vrbot.safety.tables import NOTICE
 from vrbot.serving.console.composing import Composer, composer
 from vrbot.serving.console.desk_actions import DeskActions
 from vrbot.serving.console.desk_view import (
@@ -159,6 +160,7 @@ class DraftColumn:
                 with ui.element("div").classes("check check-none"):
                     icon("verified_user")
                     text("span", self._heard("checks none"))
+            text("div", NOTICE[self._heard.language], "check-source").props('data-testid="notice"')
 
     def _finding(self, finding: dict[str, Any]) -> None:
         level = finding["level"]

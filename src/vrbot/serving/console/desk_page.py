@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nicegui import background_tasks, ui
 
 from vrbot.errors import VRBotError
+from vrbot.safety.tables import NOTICE
 from vrbot.serving.console.composing import Composer, composer
 from vrbot.serving.console.desk_actions import DeskActions
 from vrbot.serving.console.desk_chat import ChatColumn
@@ -209,6 +210,7 @@ class DeskScreen:
                         text("strong", str(name))
                         text("span", str(advice))
                         text("span", self.heard("turn", seq=turn.seq), "banner-note")
+                text("div", NOTICE[language], "banner-note").props('data-testid="notice"')
 
 
 def _draft_part(moment: Moment) -> tuple[object, ...]:
