@@ -14,6 +14,7 @@ from vrbot.cli import demo
 from vrbot.cli.main import run as run_command
 from vrbot.config import recipe
 from vrbot.dialogue.corpus import Corpus
+from vrbot.model.learned import num_learned
 from vrbot.training.description import RunPlan
 
 TINY = {
@@ -42,7 +43,7 @@ def test_parameters_are_counted_for_the_given_corpus(corpus: Corpus, capsys: pyt
     assert run_command(["models", "--json", "--corpus", str(corpus.directory)]) == 0
     listed = {row["name"]: row["parameters"] for row in json.loads(capsys.readouterr().out)}
     model = build_model("vrbot", recipe("small"), corpus)
-    assert listed["vrbot"] == sum(parameter.numel() for parameter in model.parameters())
+    assert listed["vrbot"] == num_learned(model)
 
 
 @pytest.fixture

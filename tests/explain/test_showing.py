@@ -7,15 +7,17 @@ import logging
 from pathlib import Path
 
 import pytest
+from matplotlib import font_manager
 
 from tests.agent.conftest import MakeAgent
 from tests.explain.conftest import CONVERSATION
+from tests.real_data import missing
 from vrbot.cli.main import run
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.explain.explainer import Explainer
 from vrbot.explain.note import as_fhir, as_markdown, consultation_note, write_note
-from vrbot.explain.picture import draw
+from vrbot.explain.picture import CJK_FONTS, chinese_font, draw
 from vrbot.explain.readable import WORDS, readable
 from vrbot.explain.steering import Change
 
@@ -64,6 +66,17 @@ def test_a_missing_chinese_font_is_said(
     with caplog.at_level(logging.WARNING), pytest.warns(UserWarning, match="missing from font"):
         draw(reply, CONVERSATION, tmp_path / "why.png", "en")
     assert "fonts-noto-cjk" in caplog.text
+
+
+def test_a_font_that_was_installed_after_matplotlib_made_its_list_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = chinese_font()
+    if now is None:
+        missing("no font that can write Chinese: run `make test-programs` as root")
+    fonts = font_manager.fontManager.ttflist
+    later = {font.fname for font in fonts if font.name in CJK_FONTS}
+    former = [font for font in fonts if font.fname not in later]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", former)
+    assert chinese_font() == now
 
 
 def test_a_picture_of_another_kind_is_refused(make_agent: MakeAgent, tmp_path: Path) -> None:

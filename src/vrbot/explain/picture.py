@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -36,7 +37,14 @@ def chinese_font() -> str | None:
     """A font of this machine that can write Chinese, or None."""
     from matplotlib import font_manager
 
-    there = {font.name for font in font_manager.fontManager.ttflist}
+    known = font_manager.fontManager
+    if not any(font.name in CJK_FONTS for font in known.ttflist):
+        listed = {font.fname for font in known.ttflist}  # a list that matplotlib keeps: later fonts are not in it
+        for path in font_manager.findSystemFonts():
+            if path not in listed:
+                with suppress(RuntimeError, OSError):  # a file that is no font it can draw with
+                    known.addfont(path)
+    there = {font.name for font in known.ttflist}
     return next((name for name in CJK_FONTS if name in there), None)
 
 
