@@ -77,7 +77,7 @@ bench: $(INSTALLED)  ## Run every benchmark in benchmarks/
 	  [ $$found = 1 ] || echo "no benchmark is built yet"
 
 # Begun again it goes on. VRBOT_DATA names the folder of the real dialogues; their tables are left out without it.
-results: $(INSTALLED)  ## Make the tables of docs/results that are kept up to date again, and the README's (ten hours on two fast cores)
+results: $(INSTALLED)  ## Make the tables of docs/results that are kept up to date again, and the README's (about ten hours on two fast cores)
 	$(BIN)/vrbot experiment tables --out runs/tables --jobs 2 --publish docs/results
 	$(BIN)/vrbot experiment readme README.md
 

@@ -29,6 +29,7 @@ def test_every_table_is_of_a_plan_with_its_rows_its_settings_and_a_corpus(table:
         plan.config(row, base)
     assert table.corpus in BUILDERS
     assert table.name.startswith(table.plan.removeprefix("labelled-"))
+    assert table.corpus == "clinic" or not plan.study, "a study shows text of the dialogues, and only these are ours"
 
 
 def test_every_plan_of_the_paper_is_one_of_our_tables_but_those_for_people_and_the_plan_for_everything() -> None:

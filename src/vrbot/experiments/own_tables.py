@@ -83,7 +83,7 @@ def tables_of(names: list[str]) -> list[OwnTable]:
 
 
 def publish(folder: ExperimentFolder, results: Path) -> Path:
-    """Writes the report and copies what may be published, scores and pictures, to `results/NAME`."""
+    """Writes the report and copies what may be published, tables and pictures, to `results/NAME`; replies stay."""
     written, out = write_report(folder, make_report(folder)), results / folder.path.name
     out.mkdir(parents=True, exist_ok=True)
     for file in (file for pattern in PUBLISHED_FILES for file in written.glob(pattern)):
