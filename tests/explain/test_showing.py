@@ -47,11 +47,10 @@ def test_control_characters_do_not_reach_the_terminal(make_agent: MakeAgent) -> 
 
 
 @pytest.mark.parametrize("name", ["why.png", "why.svg"])
-def test_a_picture_is_the_same_each_time(name: str, make_agent: MakeAgent, tmp_path: Path) -> None:
+def test_a_picture_is_the_same_each_time_and_its_folder_is_made(name: str, make_agent: MakeAgent, tmp_path: Path) -> None:
     reply = Explainer(make_agent("vrbot", "span")).what_if(CONVERSATION, CHANGE)
     pictures = []
     for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
         draw(reply, CONVERSATION, tmp_path / folder / name, "zh")
         pictures.append((tmp_path / folder / name).read_bytes())
     assert pictures[0] == pictures[1]
@@ -139,7 +138,7 @@ def test_the_verb_audits_and_writes_a_guard_that_it_reads_again(
 ) -> None:
     guard, report = tmp_path / "guard.json", tmp_path / "audit.json"
     audited = ["--audit", str(corpus.directory), "--turns", "3", "--guard", str(guard), "--json", str(report)]
-    pictures = {kind: tmp_path / f"confidence.{kind}" for kind in ("png", "svg")}
+    pictures = {kind: tmp_path / "new" / f"confidence.{kind}" for kind in ("png", "svg")}
     drawn = [part for kind, path in pictures.items() for part in (f"--{kind}", str(path))]
     assert run(["explain", str(saved), *audited, *drawn]) == 0
     assert pictures["png"].stat().st_size > 10_000

@@ -7,6 +7,7 @@ from typing import Any
 
 from vrbot.errors import UsageError
 from vrbot.explain.confidence import Confidence, Reliability
+from vrbot.explain.picture import save
 
 FORMATS = (".png", ".svg")
 
@@ -23,8 +24,7 @@ def draw_confidence(confidence: Confidence, path: Path) -> None:
         left, right = figure.subplots(1, 2)
         _draw_reliability(left, confidence)
         _draw_risk(right, confidence)
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": None}
-        figure.savefig(path, dpi=110, metadata=metadata)
+        save(figure, path)
 
 
 def _draw_reliability(axes: Any, confidence: Confidence) -> None:

@@ -15,6 +15,7 @@ from vrbot.dialogue.session import CATEGORIES
 from vrbot.errors import UsageError
 from vrbot.explain.evidence import Evidence, KeywordEvidence, Place
 from vrbot.explain.readable import place_text, printable, words_of
+from vrbot.files import atomic_write_bytes
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +66,14 @@ def draw(reply: Reply, conversation: Conversation, path: FilePath, language: str
         )
     family = ["DejaVu Sans"] if font is None else [font, "DejaVu Sans"]
     with matplotlib.rc_context({"font.family": family, "svg.fonttype": "path", "svg.hashsalt": "vrbot"}):
-        figure = _figure(reply, evidence, conversation, words)
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": None}
-        figure.savefig(path, dpi=110, metadata=metadata)
+        save(_figure(reply, evidence, conversation, words), path)
+
+
+def save(figure: Any, path: FilePath) -> None:
+    """Writes a figure as what the ending says, whole or not at all; the same figure gives the same bytes."""
+    ending = path.suffix.lower().removeprefix(".")
+    with atomic_write_bytes(path) as file:
+        figure.savefig(file, format=ending, dpi=110, metadata={"Date" if ending == "svg" else "Software": None})
 
 
 def _figure(reply: Reply, evidence: Evidence, conversation: Conversation, words: Mapping[str, str]) -> Any:
