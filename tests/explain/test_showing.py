@@ -47,7 +47,9 @@ def test_control_characters_do_not_reach_the_terminal(make_agent: MakeAgent) -> 
 
 
 @pytest.mark.parametrize("name", ["why.png", "why.svg"])
-def test_a_picture_is_the_same_each_time_and_its_folder_is_made(name: str, make_agent: MakeAgent, tmp_path: Path) -> None:
+def test_a_picture_is_the_same_each_time_and_its_folder_is_made(
+    name: str, make_agent: MakeAgent, tmp_path: Path
+) -> None:
     reply = Explainer(make_agent("vrbot", "span")).what_if(CONVERSATION, CHANGE)
     pictures = []
     for folder in ("a", "b"):
