@@ -23,7 +23,7 @@ from vrbot.serving.records import Consultation
 
 async def built(console: Served, consultation: Consultation, language: str) -> Client:
     """A physician's desk, as the server holds it."""
-    around = Mock(desk=console.desk, settings=AppSettings(open_demo=True))
+    around = Mock(desk=console.desk, settings=AppSettings(open_demo=True), who=lambda request: DEMO_PHYSICIAN)
     visit = Visit(around, Request({"type": "http", "query_string": b""}), DEMO_PHYSICIAN, language)
     case = console.desk.consultations.case(DEMO_PHYSICIAN, consultation.id)
     with Client(page("/desk")) as client:

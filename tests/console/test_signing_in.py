@@ -43,3 +43,16 @@ def test_the_first_account_is_made_with_the_code_and_each_role_finds_its_own_pag
         expect(page.locator("h1")).to_have_text("Sign in")
         page.goto(f"{console.address}/consultations")
         expect(page.locator("h1")).to_have_text("Sign in")
+
+
+def test_a_page_that_was_left_open_goes_to_sign_in_when_the_account_is_shut(
+    tmp_path: Path, open_page: OpenPage
+) -> None:
+    with served(tmp_path, sign_in=True) as console:
+        console.desk.accounts.add(OPERATOR, "ann", PASSWORD, "physician")
+        page = open_page(f"{console.address}/consultations", "en")
+        fill_in(page, name="ann", password=PASSWORD)
+        expect(page.locator("h1")).to_have_text("Consultations")
+        console.desk.accounts.set_disabled(OPERATOR, "ann")
+        expect(page.locator("h1")).to_have_text("Sign in")
+        assert page.url == f"{console.address}/sign-in?next=/consultations"

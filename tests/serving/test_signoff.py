@@ -8,6 +8,7 @@ from sqlalchemy import select, text
 from tests.serving.fakes import ANN, BOB, DeskAtWork
 from vrbot.errors import IntegrityError
 from vrbot.serving.problems import ConflictError, NotFoundError, ReasonNeededError, RefusedError
+from vrbot.serving.safety_desk import findings_sha256
 from vrbot.serving.schema import audit_events
 from vrbot.serving.store import Store
 from vrbot.serving.texts import text_sha256
@@ -123,6 +124,23 @@ def test_checks_know_what_was_said_after_the_draft(work: DeskAtWork) -> None:
     work.said(consultation, "by the way, I am allergic to aspirin")
     with pytest.raises(ReasonNeededError):
         work.sent(draft)
+
+
+def test_a_reason_is_for_the_stops_that_were_shown_and_no_others(work: DeskAtWork) -> None:
+    consultation = work.opened()
+    draft = work.desk.drafting.write(ANN, work.said(consultation, "a headache").id, "Take aspirin.")
+    work.said(consultation, "by the way, I am allergic to aspirin")
+    with pytest.raises(ReasonNeededError) as asked:
+        work.sent(draft, override_reason="a rash years ago", seen_turn=2)
+    shown = findings_sha256(asked.value.findings)
+    with pytest.raises(ReasonNeededError):
+        work.sent(draft, override_reason="a rash years ago", seen_turn=2, seen_findings="0" * 64)
+    with pytest.raises(ReasonNeededError):
+        work.sent(draft, seen_turn=2, seen_findings=shown)
+    assert work.seen_by_patient(consultation) == []
+    work.sent(draft, override_reason="tolerated it since", seen_turn=2, seen_findings=shown)
+    (decision,) = work.desk.consultations.case(ANN, consultation.id).decisions
+    assert (decision.reason, decision.checks.stops) == ("tolerated it since", asked.value.findings)
 
 
 def test_a_check_that_fails_says_stop(work: DeskAtWork) -> None:

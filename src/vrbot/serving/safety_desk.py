@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from vrbot.serving.texts import canonical_json
+from vrbot.serving.texts import canonical_json, text_sha256
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,11 @@ def inspect_reply(
     if reply is not None:
         found += _asked(UNSUPPORTED, lambda: desk.unsupported(text, conversation, reply))
     return _worst_first(found)
+
+
+def findings_sha256(findings: Sequence[Finding]) -> str:
+    """The fingerprint of findings: a reason to override is for those that were shown, and no others."""
+    return text_sha256(canonical_json([dict(finding) for finding in findings]))
 
 
 def why_drafts_are_stopped(desk: SafetyDesk) -> str | None:

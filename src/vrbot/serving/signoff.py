@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import select
 
@@ -20,7 +21,13 @@ from vrbot.serving.queries import (
     turns_of,
 )
 from vrbot.serving.records import Consultation, Decision, Draft, Message, Turn
-from vrbot.serving.safety_desk import Inspection, SafetyDesk, inspect_reply, why_drafts_are_stopped
+from vrbot.serving.safety_desk import (
+    Inspection,
+    SafetyDesk,
+    findings_sha256,
+    inspect_reply,
+    why_drafts_are_stopped,
+)
 from vrbot.serving.schema import consultations, decisions, drafts, messages
 from vrbot.serving.store import Store, Writer
 from vrbot.serving.texts import checked_text, text_sha256
@@ -28,12 +35,21 @@ from vrbot.serving.texts import checked_text, text_sha256
 
 @dataclass(frozen=True)
 class Approval:
-    """What whoever accepts a draft says: which text was seen, why a check is overridden, how far was read."""
+    """What whoever accepts a draft says: which text was seen, why a check is overridden, how far was read.
+
+    `seen_findings` is the fingerprint of the stops the reason is for, where they are not those of the draft itself.
+    """
 
     seen: str
     reason: str | None = None
     seen_turn: int | None = None
+    seen_findings: str | None = None
     simulated: bool = False
+
+    def overrides(self, stops: tuple[dict[str, Any], ...], draft: Draft) -> bool:
+        """Whether there is a reason, and it was given by somebody to whom all these stops had been shown."""
+        shown = all(stop in draft.checks.stops for stop in stops)
+        return self.reason is not None and (shown or findings_sha256(stops) == self.seen_findings)
 
 
 class SignOff:
@@ -50,17 +66,19 @@ class SignOff:
         *,
         override_reason: str | None = None,
         seen_turn: int | None = None,
+        seen_findings: str | None = None,
     ) -> Message:
         """Sends a draft whose text is the one the physician saw, told by its fingerprint.
 
         `seen_turn` is the newest turn the physician saw: if the patient has said more since, nothing is sent. The
-        checks are made again with all that is known now; one that says stop asks for a reason.
+        checks are made again with all that is known now; one that says stop asks for a reason. A reason is for the
+        stops that were shown, with the draft or by ReasonNeededError (`seen_findings`): for others it is asked again.
         """
         reason = None if override_reason is None else checked_text(override_reason, "override_reason").strip() or None
         with self._store.writing("draft accepted", actor) as writer:
             found, turn, consultation = _to_decide(writer, draft)
             own_consultation(writer.connection, actor, consultation.id)
-            return self._accept(writer, actor, found, turn, Approval(seen_sha256, reason, seen_turn))
+            return self._accept(writer, actor, found, turn, Approval(seen_sha256, reason, seen_turn, seen_findings))
 
     def edit(self, actor: Actor, draft: str, seen_sha256: str, text: str) -> Draft:
         """A new version in the physician's words, to be approved in its turn; the version it came from is set aside."""
@@ -129,7 +147,7 @@ class SignOff:
             raise ConflictError(f"the draft was decided already ({former.kind}): reload it")
         self._must_be_sendable(writer, draft, turn, approval)
         checks = self._checks_now(writer, draft, turn)
-        if checks.stops and not approval.reason:
+        if checks.stops and not approval.overrides(checks.stops, draft):
             raise ReasonNeededError("a check says stop: approve with a reason, or change the text", checks.stops)
         decision = _decide(writer, actor, draft, "accept", approval.reason, checks, simulated=approval.simulated)
         writer.insert(

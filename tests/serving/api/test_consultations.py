@@ -89,18 +89,32 @@ def test_a_model_that_fails_is_a_stored_failure_and_not_an_error(served: Served)
 def test_a_check_that_says_stop_asks_for_a_reason_and_names_what_it_found(served: Served) -> None:
     turn = served.said(served.opened(), "I am allergic to aspirin")
     draft = served.post(f"/turns/{turn['id']}/answers", {"text": "take aspirin"}).json()
-    seen = {"seen_sha256": draft["text_sha256"]}
+    seen = {"seen_sha256": draft["text_sha256"], "seen_turn": 1}
     refused = served.post(f"/drafts/{draft['id']}/approve", seen)
     assert (refused.status_code, refused.json()["findings"][0]["code"]) == (422, "allergy")
     approved = served.post(f"/drafts/{draft['id']}/approve", {**seen, "override_reason": "tested: no allergy"})
     assert (approved.status_code, approved.json()["medicine_suggestion"]) == (200, True)
 
 
+def test_a_reason_given_before_a_stop_was_shown_is_asked_for_again(served: Served) -> None:
+    consultation = served.opened()
+    turn = served.said(consultation, "a headache")
+    draft = served.post(f"/turns/{turn['id']}/answers", {"text": "take aspirin"}).json()
+    served.said(consultation, "I am allergic to aspirin", "t2")
+    reason = {"seen_sha256": draft["text_sha256"], "seen_turn": 2, "override_reason": "it is only a headache"}
+    refused = served.post(f"/drafts/{draft['id']}/approve", reason)
+    assert (refused.status_code, refused.json()["findings"][0]["level"]) == (422, "stop")
+    shown = {"seen_findings": refused.json()["findings_sha256"]}
+    assert served.post(f"/drafts/{draft['id']}/approve", {**reason, **shown}).status_code == 200
+
+
 def test_wherever_findings_are_given_it_is_said_what_the_rules_are_worth(served: Served) -> None:
     consultation = served.opened()
     turn = served.said(consultation, "I am allergic to aspirin")
     draft = served.post(f"/turns/{turn['id']}/answers", {"text": "take aspirin"}).json()
-    refused = served.post(f"/drafts/{draft['id']}/approve", {"seen_sha256": draft["text_sha256"]}).json()
+    refused = served.post(
+        f"/drafts/{draft['id']}/approve", {"seen_sha256": draft["text_sha256"], "seen_turn": 1}
+    ).json()
     decision = served.post(f"/drafts/{draft['id']}/reject", {"reason": "an allergy"}).json()
     case = served.get(f"/consultations/{consultation}").json()
     told = [turn, draft, refused, decision, *case["turns"], *case["drafts"], *case["decisions"]]
@@ -114,7 +128,9 @@ def test_approval_of_another_text_or_of_an_old_screen_is_a_conflict(served: Serv
     turn = served.said(consultation, "a cough")
     draft = served.post(f"/turns/{turn['id']}/drafts").json()
     approve = f"/drafts/{draft['id']}/approve"
-    assert served.post(approve, {"seen_sha256": "0" * 64}).status_code == 409
+    assert served.post(approve, {"seen_sha256": "0" * 64, "seen_turn": 1}).status_code == 409
+    assert served.post(approve, {"seen_sha256": draft["text_sha256"]}).status_code == 422
+    assert served.post(approve, {"seen_sha256": draft["text_sha256"], "seen_turn": None}).status_code == 422
     served.said(consultation, "and a fever", "t2")
     assert served.post(approve, {"seen_sha256": draft["text_sha256"], "seen_turn": 1}).status_code == 409
     assert served.post(approve, {"seen_sha256": draft["text_sha256"], "seen_turn": 2}).status_code == 200

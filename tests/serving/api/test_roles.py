@@ -39,7 +39,7 @@ ROUTES: dict[tuple[str, str], tuple[frozenset[str], Body]] = {
     ("POST", "/api/v1/turns/{turn}/what-if"): (PHYSICIAN, {"state": []}),
     ("POST", "/api/v1/turns/{turn}/answers"): (PHYSICIAN, {"text": "rest"}),
     ("GET", "/api/v1/drafts/{draft}"): (PHYSICIAN, None),
-    ("POST", "/api/v1/drafts/{draft}/approve"): (PHYSICIAN, {"seen_sha256": SHA}),
+    ("POST", "/api/v1/drafts/{draft}/approve"): (PHYSICIAN, {"seen_sha256": SHA, "seen_turn": 1}),
     ("POST", "/api/v1/drafts/{draft}/edit"): (PHYSICIAN, {"seen_sha256": SHA, "text": "rest"}),
     ("POST", "/api/v1/drafts/{draft}/reject"): (PHYSICIAN, {}),
     ("GET", "/api/v1/drafts/{draft}/explanation"): (PHYSICIAN, None),

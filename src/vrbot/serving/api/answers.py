@@ -23,6 +23,7 @@ from vrbot.serving.problems import (
     SignInError,
     UnavailableError,
 )
+from vrbot.serving.safety_desk import findings_sha256
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,8 @@ def answer_to(error: VRBotError, path: str = "") -> Response:
     """The answer to an error of the desk."""
     more: dict[str, Any] = {}
     if isinstance(error, ReasonNeededError):
-        more |= {"findings": list(error.findings), "notice": NOTICE}
+        shown = findings_sha256(error.findings)
+        more |= {"findings": list(error.findings), "findings_sha256": shown, "notice": NOTICE}
     if isinstance(error, BusyError):
         more["retry_after"] = error.retry_after
     return answer_with(status_of(error), " ".join(str(error).splitlines()), path, **more)

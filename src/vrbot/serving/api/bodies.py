@@ -60,10 +60,13 @@ class OwnWords(BaseModel):
 
 
 class Approval(BaseModel):
+    """`seen_findings` is the `findings_sha256` of the answer that asked for the reason."""
+
     model_config = _example(seen_sha256="0" * 64, seen_turn=1)
     seen_sha256: SHA
-    seen_turn: Annotated[int, Field(ge=0)] | None = None
+    seen_turn: Annotated[int, Field(strict=True, ge=0)]
     override_reason: Text | None = None
+    seen_findings: SHA | None = None
 
 
 class Edit(BaseModel):

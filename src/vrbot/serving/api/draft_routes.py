@@ -58,7 +58,12 @@ def draft_routes(desk: Desk, drafter: Drafter) -> APIRouter:
     def approve_draft(draft: Id, body: Approval, actor: SignedIn) -> Response:
         """Sends exactly the text whose fingerprint the physician saw; where a check says stop, only with a reason."""
         message = desk.signoff.approve(
-            actor, draft, body.seen_sha256, override_reason=body.override_reason, seen_turn=body.seen_turn
+            actor,
+            draft,
+            body.seen_sha256,
+            override_reason=body.override_reason,
+            seen_turn=body.seen_turn,
+            seen_findings=body.seen_findings,
         )
         return answer(plain(message))
 

@@ -37,6 +37,7 @@ class ProblemOut(BaseModel):
     status: int
     detail: str
     findings: list[Finding] | None = None
+    findings_sha256: str | None = None
     notice: Notice | None = None
     errors: list[dict[str, str]] | None = None
 

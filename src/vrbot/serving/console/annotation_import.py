@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicegui import events, run, ui
+from nicegui import events, ui
 
 from vrbot.errors import VRBotError
 from vrbot.serving.console.annotation_files import take_in, write_labels
-from vrbot.serving.console.parts import asked, button, card, text
+from vrbot.serving.console.parts import button, card, text
+from vrbot.serving.problems import SignInError
 
 if TYPE_CHECKING:
     from vrbot.serving.console.annotation_page import AnnotationScreen
@@ -20,7 +21,7 @@ FILE_NAME = "labels.jsonl"
 async def download_labels(screen: AnnotationScreen) -> None:
     """Hands the labels to the browser."""
     desk, actor = screen.visit.desk, screen.visit.actor
-    content = await asked(screen.heard, write_labels, desk.annotation, actor, demo=desk.demo)
+    content = await screen.visit.asked(screen.heard, write_labels, desk.annotation, actor, demo=desk.demo)
     if content is not None:
         ui.download.content(content, FILE_NAME, "application/x-ndjson")
 
@@ -34,14 +35,15 @@ def ask_for_file(screen: AnnotationScreen) -> None:
         desk, actor = screen.visit.desk, screen.visit.actor
         content = await event.file.read()
         try:
-            taken = await run.io_bound(
+            taken = await screen.visit.does(
                 take_in, desk.annotation, actor, event.file.name, content, proposed=chosen["proposed"], demo=desk.demo
             )
+        except SignInError:
+            screen.visit.leave()
+            return
         except VRBotError as error:
             problem.text = f"{heard('import failed')}: {error}"
             upload.reset()
-            return
-        if taken is None:
             return
         dialog.close()
         ui.notify(heard("imported", labels=taken.labels, sessions=taken.sessions), type="positive", position="top")

@@ -13,7 +13,7 @@ from vrbot.serving.console.annotation_import import ask_for_file, download_label
 from vrbot.serving.console.annotation_suggest import can_suggest, suggest
 from vrbot.serving.console.annotation_turn import TurnCard
 from vrbot.serving.console.annotation_view import confirmed, is_done, next_open
-from vrbot.serving.console.parts import asked, button, empty_state, icon, percent, text
+from vrbot.serving.console.parts import button, empty_state, icon, percent, text
 from vrbot.serving.console.records_frame import page_style
 from vrbot.serving.console.shell import Visit, page_frame
 from vrbot.serving.console.words import annotation
@@ -68,7 +68,7 @@ class AnnotationScreen:
     async def _read_queue(self) -> None:
         """The order is that of the moment the page was opened: nothing jumps about while one works."""
         desk = self.visit.desk
-        found = await asked(self.heard, desk.annotation.to_label, self.visit.actor, demo=desk.demo) or []
+        found = await self.visit.asked(self.heard, desk.annotation.to_label, self.visit.actor, demo=desk.demo) or []
         for each in found:
             self.numbers.setdefault(each.consultation.id, len(self.numbers) + 1)
         self.queue = sorted(found, key=lambda each: self.numbers[each.consultation.id])
@@ -77,7 +77,7 @@ class AnnotationScreen:
         """Shows a dialogue, at the turn of this number, else at the first that is not done."""
         self.dialogue = dialogue
         desk = self.visit.desk
-        turns = await asked(self.heard, desk.annotation.labelled_turns, self.visit.actor, dialogue)
+        turns = await self.visit.asked(self.heard, desk.annotation.labelled_turns, self.visit.actor, dialogue)
         self._show_queue()
         self.place.clear()
         with self.place:
@@ -116,9 +116,9 @@ class AnnotationScreen:
         desk, actor = self.visit.desk, self.visit.actor
         good = True
         for kind, value in values.items():
-            given = await asked(self.heard, desk.annotation.label, actor, card.turn.id, kind, value)
+            given = await self.visit.asked(self.heard, desk.annotation.label, actor, card.turn.id, kind, value)
             good = good and given is not None
-        turns = await asked(self.heard, desk.annotation.labelled_turns, actor, self.dialogue) or ()
+        turns = await self.visit.asked(self.heard, desk.annotation.labelled_turns, actor, self.dialogue) or ()
         for each in turns:
             if each.id == card.turn.id:
                 card.show(each)

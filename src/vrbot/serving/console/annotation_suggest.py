@@ -11,7 +11,7 @@ from vrbot.errors import VRBotError
 from vrbot.serving.actors import Actor
 from vrbot.serving.annotation import Annotation, LabelledTurn
 from vrbot.serving.console.annotation_view import wanted_kinds
-from vrbot.serving.console.parts import asked, told
+from vrbot.serving.console.parts import told
 from vrbot.serving.proposals import Proposal
 from vrbot.serving.responder import ProposesLabels
 from vrbot.serving.service import Desk
@@ -28,7 +28,7 @@ def can_suggest(desk: Desk) -> bool:
 async def suggest(screen: AnnotationScreen) -> None:
     """Has labels proposed for what nobody has labelled in the open dialogue, and shows them; states go on from those
     that people gave."""
-    if not screen.cards:
+    if not screen.cards or not await screen.visit.goes_on():
         return
     turns, here = [card.turn for card in screen.cards], str(screen.cards[screen.current].turn.seq)
     said = [(turn.patient, turn.physician) for turn in turns]
@@ -39,7 +39,7 @@ async def suggest(screen: AnnotationScreen) -> None:
         ui.notify(told(error, screen.heard), type="warning", position="top")
         return
     desk, actor = screen.visit.desk, screen.visit.actor
-    count = await asked(screen.heard, keep_suggestions, desk.annotation, actor, turns, found)
+    count = await screen.visit.asked(screen.heard, keep_suggestions, desk.annotation, actor, turns, found)
     if count is None:
         return
     told_now = screen.heard("suggested now", count=count) if count else screen.heard("suggested nothing")

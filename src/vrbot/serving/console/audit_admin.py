@@ -11,7 +11,7 @@ from vrbot.serving.accounts import User
 from vrbot.serving.actors import ROLES
 from vrbot.serving.console.audit_view import throw_switch
 from vrbot.serving.console.material import material_of
-from vrbot.serving.console.parts import asked, button, card, empty_state, icon, text
+from vrbot.serving.console.parts import button, card, empty_state, icon, text
 from vrbot.serving.console.shell import Visit
 from vrbot.serving.console.words import Words
 
@@ -32,7 +32,7 @@ class AccountsPanel:
         await self._show()
 
     async def _show(self) -> None:
-        found = await asked(self.heard, self.visit.desk.accounts.everyone, self.visit.actor)
+        found = await self.visit.asked(self.heard, self.visit.desk.accounts.everyone, self.visit.actor)
         self.list.clear()
         with self.list:
             if not found:
@@ -64,7 +64,7 @@ class AccountsPanel:
 
     async def _disable(self, user: User) -> None:
         accounts, actor = self.visit.desk.accounts, self.visit.actor
-        await asked(self.heard, accounts.set_disabled, actor, user.name, not user.disabled)
+        await self.visit.asked(self.heard, accounts.set_disabled, actor, user.name, not user.disabled)
         await self._show()
 
     def _ask_for_user(self) -> None:
@@ -77,7 +77,7 @@ class AccountsPanel:
 
             async def add() -> None:
                 values = (name.value or "").strip(), password.value or "", role.value
-                added = await asked(self.heard, self.visit.desk.accounts.add, self.visit.actor, *values)
+                added = await self.visit.asked(self.heard, self.visit.desk.accounts.add, self.visit.actor, *values)
                 if added is not None:
                     dialog.close()
                     ui.notify(self.heard("user added", name=added.name), type="positive", position="top")
@@ -91,7 +91,9 @@ class AccountsPanel:
 
             async def change() -> None:
                 accounts, actor = self.visit.desk.accounts, self.visit.actor
-                changed = await asked(self.heard, accounts.set_password, actor, user.name, password.value or "")
+                changed = await self.visit.asked(
+                    self.heard, accounts.set_password, actor, user.name, password.value or ""
+                )
                 if changed is not None:
                     dialog.close()
                     ui.notify(self.heard("password set", name=user.name), type="positive", position="top")
@@ -139,7 +141,7 @@ class SwitchPanel:
             ui.notify(self.heard("reason needed"), type="info", position="top")
             return
         store, actor = self.visit.desk.store, self.visit.actor
-        if await asked(self.heard, throw_switch, store, self.switch, actor, on, reason) is not None:
+        if await self.visit.asked(self.heard, throw_switch, store, self.switch, actor, on, reason) is not None:
             self._show()
 
 

@@ -10,7 +10,7 @@ from vrbot.serving.actors import ADMINISTER
 from vrbot.serving.audit import AuditReport, verify
 from vrbot.serving.console.audit_admin import AccountsPanel, SwitchPanel
 from vrbot.serving.console.audit_view import Event, Wanted, events, kinds, names, pretty, replay_draft
-from vrbot.serving.console.parts import asked, button, card, empty_state, icon, link, text
+from vrbot.serving.console.parts import button, card, empty_state, icon, link, text
 from vrbot.serving.console.records_frame import choice_box, page_style, text_box
 from vrbot.serving.console.shell import Visit, page_frame
 from vrbot.serving.console.words import Words, audit
@@ -50,7 +50,7 @@ def _verification(visit: Visit, heard: Words) -> None:
         result.clear()
         with result:
             text("span", heard("verifying"), "hint")
-        report = await asked(heard, verify, visit.desk.store)
+        report = await visit.asked(heard, verify, visit.desk.store)
         start.props.pop("disabled", None)
         start.update()
         result.clear()
@@ -97,8 +97,8 @@ class LogPanel:
     async def build(self) -> None:
         """Filters and the newest events."""
         store, actor = self.visit.desk.store, self.visit.actor
-        self.names = await asked(self.heard, names, store, actor) or {}
-        known = await asked(self.heard, kinds, store, actor) or []
+        self.names = await self.visit.asked(self.heard, names, store, actor) or {}
+        known = await self.visit.asked(self.heard, kinds, store, actor) or []
         people = {"": self.heard("any actor"), **dict(sorted(self.names.items(), key=lambda each: each[1]))}
         people |= {key: self._role(key) for key in ("system", "operator")}
         with ui.element("div").classes("filters").props('role="group"') as group:
@@ -119,7 +119,7 @@ class LogPanel:
 
     async def _show(self, before: int | None) -> None:
         store, actor = self.visit.desk.store, self.visit.actor
-        answer = await asked(self.heard, events, store, actor, Wanted(**self.wanted), before)
+        answer = await self.visit.asked(self.heard, events, store, actor, Wanted(**self.wanted), before)
         self.more.clear()
         if answer is None:
             return
@@ -165,7 +165,9 @@ class LogPanel:
 
                 async def again() -> None:
                     desk, actor = self.visit.desk, self.visit.actor
-                    found = await asked(self.heard, replay_draft, desk.store, actor, desk.responder, event.draft)
+                    found = await self.visit.asked(
+                        self.heard, replay_draft, desk.store, actor, desk.responder, event.draft
+                    )
                     if found is not None and answer is not None:
                         answer.text = self.heard(f"replay {found}")
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
-
 from nicegui import ui
 
 from vrbot.serving.console.overview import Listed, listed
-from vrbot.serving.console.parts import asked, button, card, empty_state, icon, link, since, text
+from vrbot.serving.console.parts import button, card, empty_state, icon, link, since, text
 from vrbot.serving.console.shell import Visit, page_frame
 from vrbot.serving.console.words import LANGUAGES, consultations
 from vrbot.serving.records import Consultation
@@ -49,10 +47,10 @@ class ListScreen:
         ui.timer(POLL_SECONDS, self._look)
 
     async def _read(self) -> tuple[Listed, ...]:
-        return await to_thread(listed, self.visit.desk.store, self.visit.actor)
+        return await self.visit.does(listed, self.visit.desk.store, self.visit.actor)
 
     async def _look(self) -> None:
-        lines = await asked(self.heard, listed, self.visit.desk.store, self.visit.actor)
+        lines = await self.visit.asked(self.heard, listed, self.visit.desk.store, self.visit.actor)
         if lines is not None and lines != self.lines:
             self.lines = lines
             self._show()
@@ -118,7 +116,9 @@ class ListScreen:
         dialog.on("hide", dialog.delete)
 
     async def _open(self, language: str, reference: str) -> None:
-        opened = await asked(self.heard, self.visit.desk.consultations.open, self.visit.actor, language, reference)
+        opened = await self.visit.asked(
+            self.heard, self.visit.desk.consultations.open, self.visit.actor, language, reference
+        )
         if opened is not None:
             ui.navigate.to(f"/consultations/{opened.id}")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -12,10 +12,10 @@ from nicegui import ui
 from vrbot.errors import VRBotError
 from vrbot.serving.console.desk_view import DeskView, Trail, action_of, state_chips
 from vrbot.serving.console.drafts import begin_draft, wanted_draft
-from vrbot.serving.console.parts import asked, told
+from vrbot.serving.console.parts import told
 from vrbot.serving.console.shell import Visit
 from vrbot.serving.console.words import Words
-from vrbot.serving.problems import ConflictError, ReasonNeededError
+from vrbot.serving.problems import ConflictError, ReasonNeededError, SignInError
 from vrbot.serving.records import Draft
 from vrbot.serving.schema import LABELS
 from vrbot.serving.texts import text_sha256
@@ -23,7 +23,18 @@ from vrbot.serving.texts import text_sha256
 P = ParamSpec("P")
 T = TypeVar("T")
 Refresh = Callable[[Trail | None], Awaitable[None]]
-AskReason = Callable[[Draft, str, tuple[dict[str, Any], ...]], None]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was on the screen when somebody decided to send: the draft, its text there, the newest turn."""
+
+    draft: Draft
+    text: str
+    turn: int
+
+
+AskReason = Callable[[Seen, tuple[dict[str, Any], ...]], None]
 
 
 def _on_page(
@@ -49,25 +60,31 @@ class DeskActions:
         self.ask_reason: AskReason | None = None
 
     @_on_page
-    async def approve(self, draft: Draft, seen: str, reason: str | None = None) -> bool:
-        """Sends the draft if its text is the one on the screen and the patient has said nothing more."""
-        if text_sha256(seen) != draft.text_sha256:
+    async def approve(self, seen: Seen, reason: str | None = None, findings: str | None = None) -> bool:
+        """Sends the draft if its text is the one on the screen and the patient has said nothing more.
+
+        A reason is for the findings of this fingerprint; where others have come, it is asked for again.
+        """
+        if text_sha256(seen.text) != seen.draft.text_sha256:
             self._warn(self.heard("seen another"))
             return False
-        seen_turn = None if self.view is None or self.view.turn is None else self.view.turn.seq
         approve = self.visit.desk.signoff.approve
         try:
-            await to_thread(
+            await self.visit.does(
                 approve,
                 self.visit.actor,
-                draft.id,
-                text_sha256(seen),
+                seen.draft.id,
+                text_sha256(seen.text),
                 override_reason=reason,
-                seen_turn=seen_turn,
+                seen_turn=seen.turn,
+                seen_findings=findings,
             )
+        except SignInError:
+            self.visit.leave()
+            return False
         except ReasonNeededError as error:
             if self.ask_reason is not None:
-                self.ask_reason(draft, seen, tuple(dict(finding) for finding in error.findings))
+                self.ask_reason(seen, tuple(dict(finding) for finding in error.findings))
             return False
         except VRBotError as error:
             more = isinstance(error, ConflictError) and "said more" in str(error)
@@ -82,21 +99,21 @@ class DeskActions:
     async def edit(self, draft: Draft, words: str) -> bool:
         """A new version in the physician's words; it waits for approval like any other."""
         edit = self.visit.desk.signoff.edit
-        made = await asked(self.heard, edit, self.visit.actor, draft.id, draft.text_sha256 or "", words)
+        made = await self.visit.asked(self.heard, edit, self.visit.actor, draft.id, draft.text_sha256 or "", words)
         await self._refresh(Trail())
         return made is not None
 
     @_on_page
     async def write(self, turn: str, words: str) -> bool:
         """A draft from nothing."""
-        made = await asked(self.heard, self.visit.desk.drafting.write, self.visit.actor, turn, words)
+        made = await self.visit.asked(self.heard, self.visit.desk.drafting.write, self.visit.actor, turn, words)
         await self._refresh(Trail())
         return made is not None
 
     @_on_page
     async def reject(self, draft: Draft) -> None:
         """Sets the draft aside."""
-        if await asked(self.heard, self.visit.desk.signoff.reject, self.visit.actor, draft.id) is not None:
+        if await self.visit.asked(self.heard, self.visit.desk.signoff.reject, self.visit.actor, draft.id) is not None:
             ui.notify(self.heard("set aside now"), position="top", timeout=1200)
         await self._refresh(Trail())
 
@@ -140,7 +157,7 @@ class DeskActions:
         for kind in kinds:
             value = view.current.change[kind]
             label = self.visit.desk.annotation.label
-            if await asked(self.heard, label, self.visit.actor, view.turn.id, kind, value) is None:
+            if await self.visit.asked(self.heard, label, self.visit.actor, view.turn.id, kind, value) is None:
                 return
         names = ", ".join(self.heard("action" if kind == "category" else kind) for kind in kinds)
         ui.notify(self.heard("label saved", kinds=names), type="positive", position="top", timeout=2000)
@@ -150,7 +167,7 @@ class DeskActions:
     async def note_down(self, words: str, name: str) -> bool:
         """Stores what the patient said, as the physician heard it."""
         receive = self.visit.desk.consultations.receive
-        turn = await asked(self.heard, receive, self.visit.actor, self.consultation, name, words)
+        turn = await self.visit.asked(self.heard, receive, self.visit.actor, self.consultation, name, words)
         if turn is not None:
             begin_draft(self.visit.console, self.visit.actor, turn.id)
         await self._refresh(None)
@@ -159,7 +176,7 @@ class DeskActions:
     @_on_page
     async def end(self) -> None:
         """Closes the consultation."""
-        await asked(self.heard, self.visit.desk.consultations.close, self.visit.actor, self.consultation)
+        await self.visit.asked(self.heard, self.visit.desk.consultations.close, self.visit.actor, self.consultation)
         await self._refresh(None)
 
     def state_names(self) -> list[str]:
@@ -172,6 +189,8 @@ class DeskActions:
         return list(action_of({} if self.view is None else self.view.reply)[1])
 
     async def _drafted(self, turn: str, change: Mapping[str, Any] | None) -> Draft | None:
+        if not await self.visit.goes_on():
+            return None
         try:
             return await wanted_draft(self.visit.console, self.visit.actor, turn, change)
         except VRBotError as error:

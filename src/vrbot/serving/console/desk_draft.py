@@ -9,7 +9,7 @@ from nicegui import events, ui
 
 from vrbot.safety.tables import NOTICE
 from vrbot.serving.console.composing import Composer, composer
-from vrbot.serving.console.desk_actions import DeskActions
+from vrbot.serving.console.desk_actions import DeskActions, Seen
 from vrbot.serving.console.desk_view import (
     DeskView,
     Spot,
@@ -20,6 +20,7 @@ from vrbot.serving.console.desk_view import (
 )
 from vrbot.serving.console.parts import button, card, empty_state, icon, percent, since, text
 from vrbot.serving.records import Draft, Turn
+from vrbot.serving.safety_desk import findings_sha256
 
 SOURCES = ("from-context", "from-state", "from-action")
 APPROVE = "(e) => emit(vrbot.draftSeen(e.currentTarget))"
@@ -206,11 +207,11 @@ class DraftColumn:
             text("span", self._heard("not sent"), "hint")
 
     async def _approve(self, event: events.GenericEventArguments) -> None:
-        draft = None if self._view is None else self._view.current
-        if draft is None or event.args.get("draft") != draft.id:
+        view = self._view
+        if view is None or view.turn is None or view.current is None or event.args.get("draft") != view.current.id:
             ui.notify(self._heard("error conflict"), type="warning", position="top")
             return
-        await self._actions.approve(draft, str(event.args.get("text")))
+        await self._actions.approve(Seen(view.current, str(event.args.get("text")), view.turn.seq))
 
     def _write(self) -> None:
         self._begin_or_end(True)
@@ -250,7 +251,8 @@ class DraftColumn:
         with card(self._heard("draft"), note=self._heard("draft physician"), classes="card-draft"):
             composer(about, keep, self._stop_writing, self._heard("cancel"))
 
-    def _ask_reason(self, draft: Draft, seen: str, findings: tuple[dict[str, Any], ...]) -> None:
+    def _ask_reason(self, seen: Seen, findings: tuple[dict[str, Any], ...]) -> None:
+        """A dialog about what was seen when it opened: what comes meanwhile is behind it, and was not."""
         with ui.dialog(value=True) as dialog, card(self._heard("override"), classes="dialog"):
             for finding in findings:
                 self._finding(finding)
@@ -263,7 +265,7 @@ class DraftColumn:
                     problem.text = self._heard("override missing")
                     return
                 dialog.close()
-                await self._actions.approve(draft, seen, box.value)
+                await self._actions.approve(seen, box.value, findings_sha256(findings))
 
             with ui.element("div").classes("dialog-foot"):
                 button(self._heard("cancel"), dialog.close, kind="quiet")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
 from dataclasses import dataclass
 
 from nicegui import background_tasks, ui
 
 from vrbot.errors import VRBotError
 from vrbot.safety.tables import NOTICE
+from vrbot.serving.annotation import Label
 from vrbot.serving.console.composing import Composer, composer
 from vrbot.serving.console.desk_actions import DeskActions
 from vrbot.serving.console.desk_chat import ChatColumn
@@ -21,6 +21,7 @@ from vrbot.serving.console.parts import button, card, empty_state, icon, link, t
 from vrbot.serving.console.shell import Visit, page_frame
 from vrbot.serving.console.words import consultations, desk
 from vrbot.serving.patient_links import patient_token
+from vrbot.serving.problems import SignInError
 from vrbot.serving.records import Case
 
 POLL_SECONDS = 1.0
@@ -31,7 +32,7 @@ async def page(visit: Visit) -> None:
     key = visit.request.path_params["consultation"]
     heard = visit.words(consultations.WORDS, desk.WORDS)
     try:
-        case = await to_thread(visit.desk.consultations.case, visit.actor, key)
+        case = await visit.does(visit.desk.consultations.case, visit.actor, key)
     except VRBotError:
         with page_frame(visit, "desk", heard("gone")), empty_state("search_off", heard("gone"), heard("gone text")):
             button(heard("all consultations"), lambda: ui.navigate.to("/consultations"), kind="primary")
@@ -84,7 +85,10 @@ class DeskScreen:
 
     async def _look(self) -> None:
         try:
-            newest = await to_thread(stamp, self.visit.desk.store, self.key)
+            newest = await self.visit.does(stamp, self.visit.desk.store, self.key)
+        except SignInError:
+            self.visit.leave()
+            return
         except VRBotError:
             return  # the next look may do better; what is shown stays
         if newest != self.stamp:
@@ -92,15 +96,10 @@ class DeskScreen:
 
     async def refresh(self, trail: Trail | None) -> None:
         """Shows the consultation as it is stored now; a trail given is followed from here on."""
-        desk = self.visit.desk
-        try:
-            self.stamp = await to_thread(stamp, desk.store, self.key)
-            case = await to_thread(desk.consultations.case, self.visit.actor, self.key)
-            newest = case.turns[-1].id if case.turns else None
-            labels = {} if newest is None else await to_thread(desk.annotation.labels_of, self.visit.actor, newest)
-        except VRBotError as error:
-            ui.notify(told(error, self.heard), type="warning", position="top")
+        found = await self.visit.asked(self.heard, self._read)
+        if found is None:
             return
+        self.stamp, case, labels = found
         view = view_of(case, self.trail if trail is None else trail)
         self.trail, self.actions.view = view.trail, view
         if view.needs_draft and not self.pending:
@@ -111,10 +110,16 @@ class DeskScreen:
         self._show(Moment(view, labelled, self.pending, self.draft.writing))
         self._keep_address()
 
+    def _read(self) -> tuple[int, Case, dict[str, Label]]:
+        """What the store has: the stamp of the moment before, the consultation, the labels of its newest turn."""
+        desk, actor = self.visit.desk, self.visit.actor
+        before, case = stamp(desk.store, self.key), desk.consultations.case(actor, self.key)
+        return before, case, desk.annotation.labels_of(actor, case.turns[-1].id) if case.turns else {}
+
     async def _have_drafted(self, view: DeskView) -> None:
         with self.actions.client:
             try:
-                if view.turn is not None:
+                if view.turn is not None and await self.visit.goes_on():
                     await wanted_draft(self.visit.console, self.visit.actor, view.turn.id)
             except VRBotError as error:
                 ui.notify(told(error, self.heard), type="warning", position="top")

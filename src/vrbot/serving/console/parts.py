@@ -12,7 +12,14 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from vrbot.errors import VRBotError
 from vrbot.serving.console.words import Words
-from vrbot.serving.problems import ConflictError, InvalidInputError, NotFoundError, RefusedError, UnavailableError
+from vrbot.serving.problems import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+    SignInError,
+    UnavailableError,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -103,9 +110,14 @@ def told(error: VRBotError, heard: Words) -> str:
 
 
 async def asked(heard: Words, function: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
-    """The function's answer, worked out beside the event loop; None and a message on the screen where it fails."""
+    """The function's answer, worked out beside the event loop; None and a message on the screen where it fails.
+
+    What is somebody's to see or to do is asked through their `Visit`, which alone knows what to do about SignInError.
+    """
     try:
         return await to_thread(function, *arguments, **named)
+    except SignInError:
+        raise
     except VRBotError as error:
         ui.notify(told(error, heard), type="warning", position="top")
     except Exception as error:  # nothing a page asks for may take the page down; the message may quote a patient

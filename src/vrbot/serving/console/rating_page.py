@@ -13,7 +13,7 @@ from vrbot.evaluation.human_criteria import CRITERIA, CRITERION_KEYS
 from vrbot.evaluation.human_ratings import EXPLAINED, PREFERRED
 from vrbot.serving.actors import EXPORT
 from vrbot.serving.console.material import material_of
-from vrbot.serving.console.parts import asked, button, card, empty_state, icon, percent, text
+from vrbot.serving.console.parts import button, card, empty_state, icon, percent, text
 from vrbot.serving.console.rating_cards import RatingCards, name_of_question
 from vrbot.serving.console.rating_steps import OpenStudy, Question, Rater, open_study, raw_answers
 from vrbot.serving.console.records_frame import command, page_style, plain_table
@@ -68,7 +68,7 @@ class Evaluation:
                 export.props["title"] = self.heard("export title")
         self.work = ui.element("div")
         ratings, actor = self.visit.desk.ratings, self.visit.actor
-        seats = await asked(self.heard, ratings.seats, actor, self.study.campaign) or {}
+        seats = await self.visit.asked(self.heard, ratings.seats, actor, self.study.campaign) or {}
         if actor.id in seats:
             await self._begin()
         else:
@@ -95,14 +95,14 @@ class Evaluation:
                 text("div", self.heard("places", free=free, all=len(self.study.raters)), "hint")
 
     async def _begin(self) -> None:
-        rater = await asked(self.heard, Rater, self.visit.desk.ratings, self.visit.actor, self.study)
+        rater = await self.visit.asked(self.heard, Rater, self.visit.desk.ratings, self.visit.actor, self.study)
         if rater is not None:
             self.work.clear()
             with self.work:
                 RatingScreen(self.visit, self.heard, rater, self.mark).build()
 
     async def _look(self) -> None:
-        found = await asked(self.heard, self._agreement)
+        found = await self.visit.asked(self.heard, self._agreement)
         if found is None or found == self.shown_agreement:
             return
         self.shown_agreement = found
@@ -128,7 +128,7 @@ class Evaluation:
         return [self.heard(name), str(len(one.pairs)), str(shared), equal, *kappas]
 
     async def _export(self) -> None:
-        content = await asked(self.heard, raw_answers, self.visit.desk.ratings, self.visit.actor, self.study)
+        content = await self.visit.asked(self.heard, raw_answers, self.visit.desk.ratings, self.visit.actor, self.study)
         if content is not None:
             ui.download.content(content, f"{self.study.campaign}.jsonl", "application/x-ndjson")
 
@@ -190,7 +190,7 @@ class RatingScreen:
         """Stores an answer, and goes on to the next open question."""
         step = self.rater.steps[self.place]
         question = step.questions[number]
-        await asked(self.heard, self.rater.give, question, value)
+        await self.visit.asked(self.heard, self.rater.give, question, value)
         if self.rater.answer(question) != value:
             return
         if self.cards is not None:

@@ -8,23 +8,29 @@ by that key anywhere on the page, except while somebody types.
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 from fastapi import Request
 from nicegui import ui
 
+from vrbot.errors import VRBotError
 from vrbot.serving.actors import ROLES, Actor
-from vrbot.serving.console.parts import icon, link, text
+from vrbot.serving.console.parts import asked, icon, link, text
 from vrbot.serving.console.words import LANGUAGES, Table, Words, words
+from vrbot.serving.problems import SignInError
 from vrbot.serving.safety_desk import why_drafts_are_stopped
 from vrbot.serving.service import Desk
 
 LANGUAGE_COOKIE, THEME_COOKIE = "vrbot_language", "vrbot_theme"
 THEMES = {"light": False, "dark": True, "auto": None}
 STATIC = "/console-static"
+LOOK_SECONDS = 5.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +46,11 @@ class Console:
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """One opening of a page: by whom, in which language; `request.path_params` has the parts of the address."""
+    """One opening of a page: by whom, in which language; `request.path_params` has the parts of the address.
+
+    A page lives for as long as its browser does, a sign-in does not: whatever the page does, it does through `does` or
+    `asked`, which look at the token of `request` each time.
+    """
 
     console: Console
     request: Request
@@ -51,6 +61,39 @@ class Visit:
     @property
     def desk(self) -> Desk:
         return self.console.desk
+
+    def as_present(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """The function's answer while whoever opened the page is signed in, else SignInError; reads the database."""
+        if self.console.who(self.request) != self.actor:
+            raise SignInError("the sign-in has ended: sign in again")
+        return function(*arguments, **named)
+
+    async def does(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        """As `as_present`, beside the event loop."""
+        return await to_thread(self.as_present, function, *arguments, **named)
+
+    async def asked(self, heard: Words, function: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
+        """As `does`; None and a message on the screen where it fails, and sign-in where nobody is signed in."""
+        try:
+            return await asked(heard, self.as_present, function, *arguments, **named)
+        except SignInError:
+            self.leave()
+            return None
+
+    async def goes_on(self) -> bool:
+        """Whether the sign-in lasts; where it does not, the page is left. A database out of reach ends nobody's."""
+        try:
+            await self.does(bool)
+        except SignInError:
+            self.leave()
+            return False
+        except VRBotError:
+            return True
+        return True
+
+    def leave(self) -> None:
+        """Takes the browser to sign-in, and back here afterwards."""
+        ui.navigate.to(f"/sign-in?next={quote(self.request.url.path)}")
 
     def words(self, *tables: Table) -> Words:
         """The strings of a page (and of the shell) in the visitor's language."""
@@ -133,7 +176,7 @@ def _navigation(visit: Visit, key: str, heard: Words) -> None:
 
 
 def drafts_state(visit: Visit, heard: Words) -> None:
-    """Whether the model may draft at present: the kill switch, looked at every few seconds."""
+    """Whether the model may draft at present: the kill switch, looked at every few seconds, as is the sign-in."""
     pill = ui.element("div").classes("pill")
     with pill:
         ui.element("span").classes("dot")
@@ -150,8 +193,12 @@ def drafts_state(visit: Visit, heard: Words) -> None:
         tip.text = told if off else heard("drafts on title")
         pill.classes(replace="pill pill-off" if off else "pill pill-on")
 
+    async def look() -> None:
+        if await visit.goes_on():
+            show()
+
     show()
-    ui.timer(5.0, show)
+    ui.timer(LOOK_SECONDS, look)
 
 
 def _tools(visit: Visit, heard: Words) -> None:
