@@ -80,7 +80,7 @@ def test_p_values_do_not_shrink_when_every_turn_is_written_twice_in_its_dialogue
 
 
 def test_seeds_are_resampled_with_the_dialogues_as_if_turns_were_drawn_one_by_one() -> None:
-    """Three runs of two systems over four dialogues of two turns."""
+    """Three runs of two systems over four dialogues of two turns; the mean of the drawn runs' scores is compared."""
     runs, dialogues = np.repeat([4, 7, 9], 8), np.tile(np.repeat(np.arange(4), 2), 3)
     first, second = random_sets(24, 0.3, 1, 5), random_sets(24, 0.6, 2, 5)
     scores = [micro_entity_scores(sets).f1 for sets in (first, second)]
@@ -89,18 +89,35 @@ def test_seeds_are_resampled_with_the_dialogues_as_if_turns_were_drawn_one_by_on
     drawn_dialogues, drawn_runs = source.integers(4, size=(80, 4)), source.integers(3, size=(80, 3))
     differences = []
     for some, others in zip(drawn_dialogues.tolist(), drawn_runs.tolist(), strict=True):
-        turns = [
-            turn
+        of_runs = [
+            [t for each in some for t in range(24) if dialogues[t] == each and runs[t] == (4, 7, 9)[run]]
             for run in others
-            for dialogue in some
-            for turn in range(24)
-            if dialogues[turn] == dialogue and runs[turn] == (4, 7, 9)[run]
         ]
-        values = [slow.micro_f1([(s[turn].predicted, s[turn].gold) for turn in turns]) for s in (first, second)]
-        assert values[0] is not None
-        assert values[1] is not None
-        differences.append(values[1] - values[0])
+        values = [
+            [slow.micro_f1([(s[t].predicted, s[t].gold) for t in turns]) or 0.0 for turns in of_runs]
+            for s in (first, second)
+        ]
+        differences.append(float(np.mean(values[1]) - np.mean(values[0])))
     assert (result.low, result.high) == pytest.approx(tuple(np.quantile(differences, [0.025, 0.975])))
+
+
+def test_what_is_compared_is_the_mean_of_the_runs_and_not_their_turns_in_one_heap() -> None:
+    """One of two runs names an entity, rightly, the other none: their macro-precision is 50, that of the heap 100."""
+    gold = frozenset({1})
+    rare = [EntitySets(frozenset({1}), gold), EntitySets(frozenset(), gold)]
+    half = [EntitySets(frozenset({1}), gold), EntitySets(frozenset({2}), gold)] * 2
+    runs, dialogues = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    first = macro_entity_scores([*rare, *[EntitySets(frozenset(), gold)] * 2]).precision
+    second = macro_entity_scores(half).precision
+    (found,) = compare_systems({"p": first}, {"p": second}, dialogues, generator(), ["p"], 50, runs)
+    apart = [
+        [macro_entity_scores(sets).precision.value or 0.0 for sets in (whole[:2], whole[2:])]
+        for whole in ([*rare, *[EntitySets(frozenset(), gold)] * 2], half)
+    ]
+    assert (found.first, found.second) == pytest.approx(tuple(np.mean(apart, axis=1)))
+    assert found.first != pytest.approx(first.value)
+    assert found.bootstrap.difference == pytest.approx(np.mean(apart[1]) - np.mean(apart[0]))
+    assert found.over_runs == paired_t_test(*np.array(apart))
 
 
 def test_a_lead_that_one_of_three_runs_made_is_no_lead() -> None:

@@ -14,7 +14,9 @@ retrieval,1/1,5.47,,,8.1,,,
 mine,3/3,10.21,9.02,11.40,21.604,20.4,22.8,*+
 half,2/3,10.3,,,14.0,,,!
 waiting,0/3,,,,,,,
+mine-told-category,1/1,14.1,,,98.0,,,
 mine oracle-gold-action,3/3,13.9,13.7,14.1,97.0,96.4,97.7,
+mine (somebody),,20.0,,,99.0,,,
 """
 LATENTS = """system,runs,state F1,state F1 low,state F1 high
 mine,3/3,98.56,98.56,98.56
@@ -38,6 +40,8 @@ def test_a_table_holds_means_spreads_and_marks_and_the_best_that_is_not_told_the
     assert r"| mine | 3 | **21.6**\*+ ± 1.2 | 10.2 ± 1.2 | 98.6 ± 0.0 |" in lines
     assert "| half | 2 of 3 | 14.0! | **10.3** | - |" in lines
     assert not any("waiting" in line for line in lines)
+    assert "| mine-told-category | 1 | 98.0 | 14.1 | - |" in lines
+    assert "| mine (somebody) |  | 99.0 | 20.0 | - |" in lines
     assert "| mine oracle-gold-action | 3 | 97.0 ± 0.6 | 13.9 ± 0.2 | - |" in lines
 
 

@@ -22,9 +22,9 @@ from tests.experiments.invented import (
 )
 from vrbot.dialogue.corpus import Corpus
 from vrbot.evaluation.scorecard import Options, Resources, measure
-from vrbot.evaluation.significance import compare_systems, holm
+from vrbot.evaluation.significance import BootstrapResult, Comparison, TTestResult, compare_systems, holm
 from vrbot.evaluation.turns import dialogue_numbers
-from vrbot.experiments.contests import common_seeds, hold_contests, opponent_of
+from vrbot.experiments.contests import Match, hold_contests, opponent_of, seeds_of_both
 from vrbot.experiments.design import Plan, Row
 from vrbot.experiments.figures import curve_points
 from vrbot.experiments.folder import ExperimentFolder, Job
@@ -110,6 +110,50 @@ def test_equal_systems_get_no_marker_and_worse_ones_are_shown_as_worse(clinic: P
     assert equal.marker == ""
 
 
+@pytest.mark.parametrize(
+    ("t_test", "over_runs", "marker"),
+    [
+        (TTestResult(1.0, 0.001, 40), TTestResult(1.0, 0.001, 3), "*+"),
+        (TTestResult(1.0, 0.001, 40), TTestResult(1.0, 0.2, 3), "+"),  # another three trainings might not have it
+        (TTestResult(1.0, 0.001, 40), TTestResult(1.0, 1.0, 1), "*+"),  # one training: nothing to hold it against
+        (TTestResult(-1.0, 0.001, 40), TTestResult(1.0, 0.001, 3), "*"),  # by dialogues it is worse
+        (TTestResult(None, 0.001, 0), TTestResult(1.0, 0.001, 3), "*"),
+    ],
+)
+def test_a_mark_needs_the_seeds_and_the_direction_of_its_own_test(
+    t_test: TTestResult, over_runs: TTestResult, marker: str
+) -> None:
+    lead = Comparison("macro_f1", 1.0, 2.0, BootstrapResult(1.0, 0.5, 1.5, 0.001), t_test, over_runs, 0.001, 0.001)
+    assert Match("mine", "other", lead).marker == marker
+    behind = replace(lead, bootstrap=BootstrapResult(-1.0, -1.5, -0.5, 0.001))
+    assert Match("mine", "other", behind).marker == ("!" if "*" in marker else "")
+
+
+def test_systems_with_other_seeds_are_not_tested_and_sentences_say_whom_and_what(clinic: Path, tmp_path: Path) -> None:
+    folder, names = invented_folder(tmp_path / "out", clinic), Corpus.open(clinic).inventory.names
+    for row, seed, count in (("strong", 1, 10), ("mine", 1, 30), ("mine", 2, 12)):
+        put_result(folder, Job("clinic", row, seed), turns_with(right_until(count)), names)
+    report = make_report(folder, PLAN, num_resamples=100)
+    assert report.corpora[0].matches == ()
+    assert any("means over seeds with 95 % intervals" in note for note in report.corpora[0].tables["replies"].notes)
+    put_result(folder, Job("clinic", "strong", 2), turns_with(right_until(9)), names)
+    several = make_report(folder, PLAN, num_resamples=100).corpora[0].tables["replies"].notes[-1]
+    assert several.startswith("Each against the best trained system of others in each column")
+    assert "over dialogues and seeds" in several
+    against = make_report(folder, replace(PLAN, against="mine"), num_resamples=100).corpora[0].tables["replies"].notes
+    assert against[-1].startswith("Each against mine, where")
+
+
+def test_of_one_seed_no_interval_and_no_resampled_seeds_are_spoken_of(clinic: Path, tmp_path: Path) -> None:
+    folder, names = invented_folder(tmp_path / "out", clinic), Corpus.open(clinic).inventory.names
+    for row, count in {"strong": 10, "mine": 30}.items():
+        put_result(folder, Job("clinic", row, 1), turns_with(right_until(count)), names)
+    notes = make_report(folder, PLAN, num_resamples=100).corpora[0].tables["replies"].notes
+    assert not any("means over seeds" in note or "dialogues and seeds" in note for note in notes)
+    assert "one seed each" in " ".join(notes)
+    assert notes[-1].endswith("of one seed, marks say nothing of another training")
+
+
 def test_opponents_are_of_the_same_group_or_the_row_the_plan_names(folder: ExperimentFolder) -> None:
     systems = gather(folder, PLAN, folder.setup(), "clinic")
     by_name = {one.name: one for one in systems}
@@ -161,7 +205,7 @@ def test_unfinished_runs_are_missing_and_never_filled(clinic: Path, tmp_path: Pa
         "clinic mine: 2 of 3 runs are still to be done",
     ]
     systems = gather(folder, PLAN, folder.setup(), "clinic")
-    assert common_seeds(systems[-3], systems[-1]) == ()
+    assert seeds_of_both(systems[-3], systems[-1]) == ()
 
 
 def test_runs_that_do_not_share_what_they_must_are_called_not_comparable(clinic: Path, tmp_path: Path) -> None:
@@ -185,7 +229,13 @@ def test_published_figures_stand_beside_runs_on_the_same_dialogues_only(
     folder: ExperimentFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = replace(PLAN, published=("here", "kamed"))
-    here = Published("somebody", Dataset("here", (10, 1, 1), "spaces"), "vrbot", {"mine": {"micro_f1": 77.0}})
+    here = Published(
+        "somebody",
+        Dataset("here", (10, 1, 1), "spaces"),
+        "vrbot",
+        {"mine": {"micro_f1": 77.0, "bleu_2": 5.0}},
+        {"bleu_2": "by other rules"},
+    )
     monkeypatch.setattr("vrbot.experiments.results.PUBLISHED", {**PUBLISHED, "here": here})
     monkeypatch.setattr("vrbot.experiments.report.PUBLISHED", {**PUBLISHED, "here": here})
     table = make_report(folder, plan, num_resamples=100).corpora[0].tables["replies"]
@@ -193,6 +243,7 @@ def test_published_figures_stand_beside_runs_on_the_same_dialogues_only(
     assert (last["system"], last["mi-F1"], last["B@2"]) == ("mine (somebody)", 77.0, None)
     assert not any(cell.best for cell in table.rows[-1])
     assert sum("KaMed" in note and "not shown" in note for note in table.notes) == 1
+    assert sum("bleu_2 (by other rules)" in note for note in table.notes) == 1
 
 
 def test_a_report_is_written_as_markdown_latex_csv_and_json(folder: ExperimentFolder, report: Report) -> None:

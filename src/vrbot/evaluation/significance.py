@@ -45,13 +45,17 @@ class TTestResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems under one metric; the adjusted p-values are equal to the plain ones until `holm_corrected`."""
+    """Two systems under one metric; the adjusted p-values are equal to the plain ones until `holm_corrected`.
+
+    `first` and `second` are means over runs, `over_runs` a paired t-test of their values, one for each run.
+    """
 
     metric: str
     first: float | None
     second: float | None
     bootstrap: BootstrapResult
     t_test: TTestResult
+    over_runs: TTestResult
     adjusted_p_bootstrap: float
     adjusted_p_t_test: float
 
@@ -79,7 +83,9 @@ def paired_bootstrap(
 
     p is the share of resamples, the observed one included, whose difference lies at least as far from the observed
     difference as that lies from 0. Give dialogue numbers as clusters: turns of one dialogue are not independent.
-    With `seeds` [T], the runs that turns are of, runs are resampled as well: what one lucky run did counts little.
+    With `seeds` [T], the runs that turns are of, the score is the mean of the runs' scores, and runs are resampled as
+    well: what one lucky run did counts little. Few runs differ less from each other than many would (three by a third),
+    so that a lead needs their own t-test besides (`Comparison.over_runs`).
     """
     return _bootstrap_many([first], [second], clusters, generator, num_resamples, seeds)[0]
 
@@ -117,7 +123,7 @@ def compare_systems(
     num_resamples: int = 10_000,
     seeds: Ints | None = None,
 ) -> tuple[Comparison, ...]:
-    """Both tests for each metric; the t-test pairs the clusters' own values, all their `seeds` together.
+    """Every test for each metric; `t_test` pairs the clusters' own values, all their `seeds` together.
 
     `first` and `second` come from `scorecard.measure` over the same turns (`turns.check_same_turns`).
     """
@@ -130,11 +136,13 @@ def compare_systems(
     bootstraps = _bootstrap_many(
         [one for one, _ in pairs], [two for _, two in pairs], clusters, generator, num_resamples, seeds
     )
+    runs = _run_numbers(clusters, seeds)
     comparisons = []
     for metric, (one, two), bootstrap in zip(metrics, pairs, bootstraps, strict=True):
         t_test = paired_t_test(unit_values(one, clusters), unit_values(two, clusters))
-        values = (metric, one.value, two.value)
-        comparisons.append(Comparison(*values, bootstrap, t_test, bootstrap.p_value, t_test.p_value))
+        over_runs = paired_t_test(unit_values(one, runs), unit_values(two, runs))
+        values = (metric, _mean_of_runs(one, runs), _mean_of_runs(two, runs))
+        comparisons.append(Comparison(*values, bootstrap, t_test, over_runs, bootstrap.p_value, t_test.p_value))
     return tuple(comparisons)
 
 
@@ -179,13 +187,25 @@ def _bootstrap_many(
     num_resamples: int,
     seeds: Ints | None,
 ) -> list[BootstrapResult]:
-    scores = [*first, *second]
-    resampled = _resampled_scores(scores, clusters, generator, num_resamples, seeds)  # [R, M]
+    scores, runs = [*first, *second], _run_numbers(clusters, seeds)
+    resampled = _resampled_scores(scores, clusters, generator, num_resamples, runs)  # [R, M]
     results = []
     for place, (one, two) in enumerate(zip(first, second, strict=True)):
         differences = resampled[:, len(first) + place] - resampled[:, place]
-        results.append(_bootstrap_result(one.value, two.value, differences[np.isfinite(differences)]))
+        means = _mean_of_runs(one, runs), _mean_of_runs(two, runs)
+        results.append(_bootstrap_result(*means, differences[np.isfinite(differences)]))
     return results
+
+
+def _run_numbers(clusters: Ints, seeds: Ints | None) -> Ints:
+    """The runs that turns are of, from 0 [T]; all the same where there are no seeds."""
+    return np.zeros_like(clusters) if seeds is None else np.unique(seeds, return_inverse=True)[1]
+
+
+def _mean_of_runs(score: PooledScore, runs: Ints) -> float | None:
+    """The mean of the runs' own scores; None where one has none."""
+    values = unit_values(score, runs)
+    return float(values.mean()) if len(values) and np.isfinite(values).all() else None
 
 
 def _bootstrap_result(first: float | None, second: float | None, differences: Floats) -> BootstrapResult:
@@ -202,26 +222,29 @@ def _resampled_scores(
     clusters: Ints,
     generator: np.random.Generator,
     num_resamples: int,
-    seeds: Ints | None,
+    runs: Ints,
 ) -> Floats:
-    """[R, M]: every score of every resample of the clusters, and of the seeds where there are any."""
+    """[R, M]: every score of every resample of the clusters, averaged over resampled runs."""
     num_clusters = int(clusters.max()) + 1 if len(clusters) else 0
     if not num_clusters:
         return np.full((num_resamples, len(scores)), math.nan)
-    run = np.zeros_like(clusters) if seeds is None else np.unique(seeds, return_inverse=True)[1]
-    num_runs = int(run.max()) + 1
-    sums = [_cluster_sums(score, run * num_clusters + clusters, num_runs * num_clusters) for score in scores]
-    widest = max(num_runs * num_clusters, *(part.shape[1] for part in sums))
+    num_runs = int(runs.max()) + 1
+    sums = [_cluster_sums(score, runs * num_clusters + clusters, num_runs * num_clusters) for score in scores]
+    widest = max(num_clusters, *(part.shape[1] for part in sums))
     at_once, parts = max(1, _NUMBERS_AT_ONCE // widest), []
     for start in range(0, num_resamples, at_once):
         size = min(at_once, num_resamples - start)
         of_clusters, of_runs = _draws(num_clusters, size, generator), np.ones((size, 1))
         if num_runs > 1:
-            of_runs = _draws(num_runs, size, generator)
-        counts = (of_runs[:, :, None] * of_clusters[:, None, :]).reshape(size, -1)  # [R, S * C]
-        parts.append(
-            np.stack([score.score_of(counts @ part) for score, part in zip(scores, sums, strict=True)], axis=1)
-        )
+            of_runs = _draws(num_runs, size, generator) / num_runs
+        found = np.zeros((size, len(scores)))
+        for run in range(num_runs):
+            own = slice(run * num_clusters, (run + 1) * num_clusters)
+            values = np.stack(
+                [score.score_of(of_clusters @ part[own]) for score, part in zip(scores, sums, strict=True)], axis=1
+            )
+            found += np.where(of_runs[:, [run]] > 0, of_runs[:, [run]] * values, 0.0)  # nan only where it was drawn
+        parts.append(found)
     return np.concatenate(parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -78,7 +79,7 @@ def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> d
     """The settings of a trained model's search that are still open: what a word is worth, unless the settings say it.
 
     One rule for every system: beside the value chosen, the product of reply micro-F1 and BLEU-2 of replies in a beam to
-    some dialogues is no higher.
+    some dialogues is no higher; of equal products, as those of a model that names nothing are, BLEU-2 decides.
     """
     if config.decoding.word_reward is not None:
         return {}
@@ -87,10 +88,11 @@ def choose_decoding(model: torch.nn.Module, corpus: Corpus, config: Config) -> d
     trials = ReplyTrials(model, corpus, "valid", config, chosen)
 
     @cache
-    def merit(reward: float) -> float:
+    def merit(reward: float) -> tuple[float, float]:
         decoding = config.decoding.model_copy(update={"word_reward": reward})
         scores = measure(trials.write(decoding), Options(), Resources())
-        return (scores["micro_f1"].value or 0.0) * (scores["bleu_2"].value or 0.0)
+        micro_f1, bleu_2 = (scores[name].value or 0.0 for name in ("micro_f1", "bleu_2"))
+        return micro_f1 * bleu_2, bleu_2
 
     return {"word_reward": climb(WORD_REWARDS, max(FIRST_REWARDS, key=merit), merit)}
 
@@ -101,7 +103,7 @@ def dialogues_to_choose_by(num_dialogues: int, num_turns: int) -> list[int]:
     return spread_sample(num_dialogues, max(1, min(DIALOGUES_TO_CHOOSE_BY, by_turns)))
 
 
-def climb(values: Sequence[float], start: float, merit: Callable[[float], float]) -> float:
+def climb(values: Sequence[float], start: float, merit: Callable[[float], Any]) -> float:
     """Where the merit of the next values along a row is no higher, beginning from one of them."""
     place = values.index(start)
     while True:

@@ -1,7 +1,8 @@
 """Which differences of a table are more than luck: rows against the best of the others, over the same turns.
 
-The turns of all seeds both systems have are pooled; whole dialogues are resampled, and whole seeds: what three trained
-models have in common with the next three counts, not what these three happened to learn.
+Systems of which the same seeds are finished are tested. Whole dialogues are resampled, and whole seeds, and the seeds'
+own differences must agree: what three trained models have in common with the next three counts, not what these three
+happened to learn.
 """
 
 from __future__ import annotations
@@ -34,14 +35,20 @@ class Match:
 
     @property
     def marker(self) -> str:
-        """Shows what is significant: better by either test, or worse by the bootstrap."""
+        """Shows what is significant: better by either test, or worse by the bootstrap.
+
+        The bootstrap counts where the seeds' own differences, if there are several, are unlikely to be luck as well.
+        """
         comparison = self.comparison
         difference = comparison.bootstrap.difference or 0.0
         better = difference < 0 if comparison.metric in LOWER_IS_BETTER else difference > 0
-        by_bootstrap = comparison.adjusted_p_bootstrap < SIGNIFICANT
+        seeds = comparison.over_runs
+        by_seeds = seeds.num_pairs < 2 or seeds.p_value < SIGNIFICANT
+        by_bootstrap = comparison.adjusted_p_bootstrap < SIGNIFICANT and by_seeds
         if not better:
             return WORSE_MARKER if by_bootstrap and difference else ""
-        by_t_test = comparison.adjusted_p_t_test < SIGNIFICANT
+        same_way = (comparison.t_test.mean_difference or 0.0) * difference > 0
+        by_t_test = comparison.adjusted_p_t_test < SIGNIFICANT and same_way
         return (BOOTSTRAP_MARKER if by_bootstrap else "") + (T_TEST_MARKER if by_t_test else "")
 
 
@@ -86,10 +93,12 @@ def hold_contests(
     return tuple(Match(one, other, each) for (one, other, _), each in zip(pairs, corrected, strict=True))
 
 
-def common_seeds(first: SystemRuns, second: SystemRuns) -> tuple[int, ...]:
-    """The seeds both have; a trivial system, which has none, goes with any."""
+def seeds_of_both(first: SystemRuns, second: SystemRuns) -> tuple[int, ...]:
+    """The seeds that are finished, where both have the same ones; a trivial system, which has none, goes with any."""
     sets = [{run.seed for run in one.runs} for one in (first, second) if one.role != "reference"]
-    return tuple(sorted(set.intersection(*sets))) if sets else (0,)
+    if not sets:
+        return (0,)
+    return tuple(sorted(sets[0])) if sets[0] == sets[-1] else ()
 
 
 class _Stored:
@@ -109,8 +118,8 @@ class _Stored:
         generator: np.random.Generator,
         num_resamples: int,
     ) -> tuple[Comparison, ...]:
-        """Second minus first, over the turns of the seeds both have."""
-        seeds = common_seeds(first, second)
+        """Second minus first, over the turns of all their seeds; nothing where these are not the same."""
+        seeds = seeds_of_both(first, second)
         if not seeds:
             return ()
         turns = self.turns(first, seeds)

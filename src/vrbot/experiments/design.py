@@ -107,12 +107,12 @@ class Plan:
         return recipe.with_settings({**self.settings, **changes})
 
     def config(self, row: Row, base: Config) -> Config:
-        """The settings of a row: the base, what the plan varies, and the epochs that make its updates equal."""
+        """The settings of a row: the base, what the plan varies, and the epochs that make its updates about equal."""
         return same_updates(base, row.part).with_settings(row.settings)
 
 
 def same_updates(base: Config, part: Part) -> Config:
-    """As many updates and validations as on the whole corpus: a tenth of the dialogues is read ten times as often."""
+    """About as many updates and validations as on the whole corpus: a tenth of it is read ten times as often."""
     share = part.share if isinstance(part, TrainShare) else 1.0
     if share == 1.0:
         return base

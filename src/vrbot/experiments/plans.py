@@ -234,7 +234,7 @@ def _learning_curve() -> Plan:
     ]
     return Plan(
         "learning-curve",
-        "The effect of the corpus's size, at the same number of updates",
+        "The effect of the corpus's size, at about the same number of updates",
         "beyond the paper",
         tuple(rows),
         "any prepared corpus",

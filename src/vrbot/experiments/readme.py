@@ -14,14 +14,15 @@ from pathlib import Path
 from vrbot.errors import UsageError
 from vrbot.evaluation.obedience import ORACLE
 from vrbot.evaluation.tables import ABSENT, escape_markdown
+from vrbot.experiments.selections import ToldCategory
 from vrbot.files import atomic_write
 
 MARKED = re.compile(r"(?P<first><!-- results: (?P<folder>\S+) -->\n).*?(?P<last><!-- end of results -->)", re.DOTALL)
 COLUMNS = ("mi-F1", "mi-F1 w/o most frequent", "ma-F1", "EA", "B@2", "R@2", "D@2", "state F1", "action F1")
 HOW_TO_READ = (
-    "After ± half of the 95 % interval over seeds (t distribution). Against the best other trained system of a column: "
-    r"\* better by paired bootstrap, + better by paired t-test, ! worse, after Holm's correction. "
-    "Whole, with what is not comparable: [report]({folder}/report.md)."
+    "After ± half of the 95 % interval over seeds (t distribution). VRBot against the best other trained system of a "
+    r"column, of those with as many labels: \* better by paired bootstrap, + better by paired t-test, ! worse, after "
+    "Holm's correction. Whole, with what is not comparable: [report]({folder}/report.md)."
 )
 Row = Mapping[str, str]
 
@@ -82,9 +83,14 @@ def _seeds(runs: str) -> str:
 
 
 def _best(rows: Sequence[Row], column: str) -> float | None:
-    """The highest mean of at least two systems; who is told the answer does not count."""
-    means = [float(row[column]) for row in rows if row.get(column) and ORACLE not in row["system"]]
+    """The highest mean of at least two systems that count."""
+    means = [float(row[column]) for row in rows if row.get(column) and _may_be_bold(row)]
     return max(means) if len(means) > 1 else None
+
+
+def _may_be_bold(row: Row) -> bool:
+    """Not who is told an answer, nor what others published, which has no runs."""
+    return bool(row["runs"]) and ORACLE not in row["system"] and not row["system"].endswith(ToldCategory().key)
 
 
 def _cell(row: Row, column: str, best: float | None) -> str:
@@ -93,7 +99,7 @@ def _cell(row: Row, column: str, best: float | None) -> str:
     mean, low, high = (
         float(row[name]) if row.get(name) else None for name in (column, f"{column} low", f"{column} high")
     )
-    is_best = mean == best and ORACLE not in row["system"]
+    is_best = mean == best and _may_be_bold(row)
     text = f"**{mean:.1f}**" if is_best else f"{mean:.1f}"
     spread = "" if low is None or high is None else f" ± {(high - low) / 2:.1f}"
     return text + escape_markdown(row.get(f"{column} marker") or "") + spread

@@ -27,7 +27,7 @@ from vrbot.experiments.report_tables import (
     cost_table,
     score_table,
 )
-from vrbot.experiments.results import SystemRuns, gather, published_systems, unfairness
+from vrbot.experiments.results import SystemRuns, commit_of, gather, published_systems, unfairness
 from vrbot.experiments.savings import savings_table
 from vrbot.experiments.selections import held_out_value
 from vrbot.experiments.studies import case_table, draw_sheets
@@ -130,7 +130,7 @@ def _corpus_report(folder: ExperimentFolder, plan: Plan, setup: Setup, name: str
     curves = any(row.curve is not None for row in plan.rows)
     matches = () if curves else hold_contests(systems, plan, metrics, resources, num_resamples=num_resamples)
     shown = [*systems, *published_systems(plan, corpus)]
-    content = Tabulated(f"{plan.title} on {name}", shown, matches, _notes(plan, corpus, systems, setup))
+    content = Tabulated(f"{plan.title} on {name}", shown, matches, plan.against, _notes(plan, corpus, systems, setup))
     tables = {
         "replies": score_table(content, "replies", REPLY_COLUMNS),
         "latents": score_table(content, "states and actions", LATENT_COLUMNS),
@@ -144,18 +144,23 @@ def _corpus_report(folder: ExperimentFolder, plan: Plan, setup: Setup, name: str
 
 
 def _notes(plan: Plan, corpus: Corpus, systems: Sequence[SystemRuns], setup: Setup) -> tuple[str, ...]:
+    several = any(len(one.runs) > 1 for one in systems)
+    means = "means over seeds with 95 % intervals (t distribution)" if several else "one seed each"
     notes = [
-        f"{_tested_on(plan, corpus)}, beam {setup.beam}; means over seeds with 95 % "
-        "intervals (t distribution); runs: finished of planned, and - where a score does not apply",
+        f"{_tested_on(plan, corpus)}, beam {setup.beam}; {means}; runs: finished of planned, and - where a score does "
+        "not apply",
     ]
     if plan.references:
         notes.append("Trivial references learn from all labels of the training split; the oracle is told the action")
     other = sorted({PUBLISHED[key].dataset.name for key in plan.published if not PUBLISHED[key].dataset.fits(corpus)})
     if other:
         notes.append(f"Published figures on {', '.join(other)} are of other dialogues or words and are not shown")
-    commits = sorted(
-        {str(run.result["environment"].get("commit"))[:12] for one in systems for run in one.runs if run.result}
-    )
+    here = [PUBLISHED[key] for key in plan.published if PUBLISHED[key].dataset.fits(corpus)]
+    notes += [f"Rows of {table.by} are theirs, words and entities counted by their rules" for table in here]
+    left_out = {f"{metric} ({why})" for table in here for metric, why in table.other_rules.items()}
+    if left_out:
+        notes.append(f"Not shown of what others published, being measured otherwise: {', '.join(sorted(left_out))}")
+    commits = sorted({commit_of(run.result) for one in systems for run in one.runs if run.result})
     if commits:
         notes.append(f"Commit {', '.join(commits)}")
     return (*notes, *(f"Not comparable: {fault}" for fault in unfairness(systems)))

@@ -42,6 +42,7 @@ class Tabulated:
     title: str
     systems: Sequence[SystemRuns]
     matches: Sequence[Match]
+    against: str | None  # the one row that all others are tested against, where the plan names one
     notes: tuple[str, ...] = ()
 
     @property
@@ -67,7 +68,7 @@ def score_table(content: Tabulated, what: str, columns: Mapping[str, str], proto
         if one.runs or any(cell.value is not None for cell in cells):
             rows.append((Cell(one.name), Cell(runs_of(one)), *cells))
     options = Options().stated() if protocol == "vrbot" else MedDGOptions().stated()
-    notes = (*content.notes, *(_tests(content.matches) if protocol == "vrbot" else ()))
+    notes = (*content.notes, *(_tests(content) if protocol == "vrbot" else ()))
     return Table(
         f"{content.title}: {what}",
         ("system", "runs", *shown.values()),
@@ -125,14 +126,21 @@ def _cell(one: SystemRuns, metric: str, protocol: str, best: float | None, marke
     return Cell(summary.mean, summary.low, summary.high, is_best, marker)
 
 
-def _tests(matches: Sequence[Match]) -> tuple[str, ...]:
+def _tests(content: Tabulated) -> tuple[str, ...]:
+    """How the marks came about."""
+    matches = content.matches
     if not matches:
         return ()
     opponents = ", ".join(dict.fromkeys(match.opponent for match in matches))
+    alike = " that learn from as much" if len({one.group for one in content.systems if one.row is not None}) > 1 else ""
+    whom = f"the best trained system of others{alike} in each column, a trivial one where there is none ({opponents})"
+    several = max(match.comparison.over_runs.num_pairs for match in matches) > 1
+    drawn = "dialogues and seeds (the seeds' own differences being unlikely luck too)" if several else "dialogues"
+    about = "" if several else "; of one seed, marks say nothing of another training"
     return (
-        f"Against the best trained system of others in each column, a trivial one where there is none ({opponents}), "
-        f"p < {SIGNIFICANT} after Holm's correction over {len(matches)} tests: * better by paired bootstrap over "
-        "dialogues and seeds, + better by paired t-test, ! worse",
+        f"Each against {content.against or whom}, where the same seeds are finished, p < {SIGNIFICANT} after Holm's "
+        f"correction over {len(matches)} tests: * better by paired bootstrap over {drawn}, + better by paired t-test "
+        f"over dialogues, ! worse by the bootstrap{about}",
     )
 
 

@@ -98,7 +98,7 @@ def published_systems(plan: Plan, corpus: Corpus) -> list[SystemRuns]:
     for key in plan.published:
         table = PUBLISHED[key]
         if table.dataset.fits(corpus):
-            for name, figures in table.figures.items():
+            for name, figures in table.comparable.items():
                 run = Found(0, {PROTOCOLS[table.protocol]: figures}, None, {})
                 systems.append(SystemRuns(f"{name} ({table.by})", "published", "", (run,), 1))
     return systems
@@ -141,8 +141,14 @@ def _must_share(result: Mapping[str, Any], fields: Sequence[tuple[str, str]]) ->
         ("the corpus", f"{part} {seed}", str(result["corpus_sha256"])[:12]),
         ("the selection of labels", f"{part} {seed} {result['labels']}", str(result["labels_sha256"])[:12]),
         ("the number of threads", "", str(result["threads"])),
-        ("the commit", "", str(result["environment"].get("commit"))[:12]),
+        ("the commit", "", commit_of(result)),
     ]
+
+
+def commit_of(result: Mapping[str, Any]) -> str:
+    """The commit a run was made with, briefly, and whether the sources were changed since."""
+    commit, *changed = str(result["environment"].get("commit")).split("+")
+    return "+".join((commit[:12], *changed))
 
 
 def _named(having: Mapping[str, Sequence[int]], seeds: Mapping[str, Sequence[int]]) -> str:

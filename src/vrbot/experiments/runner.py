@@ -119,14 +119,16 @@ def begin(
         raise UsageError(
             f"two corpora are called {max(names, key=names.count)!r}: give one of the folders another name"
         )
-    plan.base(recipe(recipe_name), settings or {})  # a wrong setting is refused here
+    base = plan.base(recipe(recipe_name), settings or {})  # a wrong setting is refused here
     found = {}
     for name, path in zip(names, corpora, strict=True):
         corpus = Corpus.open(path)
         check_corpus(plan, corpus)
         found[name] = facts_of(corpus)
     folder = ExperimentFolder(out)
-    folder.begin(Setup(plan.name, recipe_name, dict(settings or {}), found, tuple(seeds or plan.seeds)))
+    folder.begin(
+        Setup(plan.name, recipe_name, dict(settings or {}), found, tuple(seeds or plan.seeds), base.decoding.beam)
+    )
     return folder
 
 

@@ -136,13 +136,21 @@ def _version() -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the sources, when they stand in a git repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--verify", "--quiet", "HEAD"]
+    """The commit of the sources, when they stand in a git repository; "+changed" behind it where they differ."""
+    commit = _git("rev-parse", "--verify", "--quiet", "HEAD")
+    return f"{commit}+changed" if commit and _git("status", "--porcelain", "--", ".") else commit or None
+
+
+def _git(*command: str) -> str:
+    """What git says of the package's own folder; nothing where it cannot be asked."""
+    sources = Path(__file__).parents[1]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            ["git", "-C", str(sources), *command], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _json(content: Any) -> bytes:
