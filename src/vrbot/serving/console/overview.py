@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from vrbot.serving.actors import CONSULT, Actor
 from vrbot.serving.records import Consultation, Turn
+from vrbot.serving.safety_desk import Inspection
 from vrbot.serving.schema import audit_events, consultations, messages, turns
 from vrbot.serving.store import Store
 
-MOST = 200
-"""How many consultations the list shows, newest first."""
+MOST_CLOSED = 200
+"""How many closed consultations the list shows, newest first; one that is open is never left out."""
+NO_FLAGS = Inspection().to_json()
 
 
 @dataclass(frozen=True)
 class Listed:
-    """One line of the list."""
+    """One line of the list; `flagged` says whether a red flag stands in what was said since the last answer."""
 
     consultation: Consultation
     last: Turn | None
     answered: bool
+    flagged: bool
 
     @property
     def status(self) -> str:
@@ -35,7 +39,7 @@ class Listed:
     @property
     def urgent(self) -> bool:
         """Whether a red flag waits for an answer."""
-        return self.status == "waiting" and self.last is not None and self.last.urgent
+        return self.status == "waiting" and self.flagged
 
     @property
     def active_at(self) -> int:
@@ -46,22 +50,40 @@ class Listed:
 def listed(store: Store, actor: Actor) -> tuple[Listed, ...]:
     """The actor's consultations: red flags first, then those that wait, then by time."""
     actor.must(CONSULT)
+    own, is_open = consultations.c.owner == actor.id, consultations.c.closed_at.is_(None)
+    ended = select(consultations.c.id).where(own, ~is_open).limit(MOST_CLOSED)
+    ended = ended.order_by(consultations.c.opened_at.desc(), consultations.c.id)
+    chosen = and_(own, or_(is_open, consultations.c.id.in_(ended)))
     with store.reading() as connection:
-        own = select(consultations).where(consultations.c.owner == actor.id)
-        newest = own.order_by(consultations.c.opened_at.desc(), consultations.c.id).limit(MOST)
-        found = [Consultation.of(dict(row)) for row in connection.execute(newest).mappings()]
-        keys = [each.id for each in found]
-        highest = select(turns.c.consultation, func.max(turns.c.seq).label("seq"))
-        last = highest.where(turns.c.consultation.in_(keys)).group_by(turns.c.consultation).subquery()
-        query = select(turns, messages.c.id.label("message")).outerjoin(messages, messages.c.turn == turns.c.id)
-        query = query.join(last, (last.c.consultation == turns.c.consultation) & (last.c.seq == turns.c.seq))
-        rows = {row["consultation"]: dict(row) for row in connection.execute(query).mappings()}
+        rows = connection.execute(select(consultations).where(chosen).order_by(consultations.c.id)).mappings()
+        found = [Consultation.of(dict(row)) for row in rows]
+        last = {row["consultation"]: dict(row) for row in connection.execute(_last_turns(chosen)).mappings()}
+        flagged = set(connection.execute(_flagged(and_(own, is_open))).scalars())
     lines = []
     for each in found:
-        row = rows.get(each.id)
+        row = last.get(each.id)
         answered = row is not None and row.pop("message") is not None
-        lines.append(Listed(each, None if row is None else Turn.of(row), answered))
+        lines.append(Listed(each, None if row is None else Turn.of(row), answered, each.id in flagged))
     return tuple(sorted(lines, key=lambda line: (not line.urgent, line.status != "waiting", -line.active_at)))
+
+
+def _last_turns(chosen: ColumnElement[bool]) -> Select[Any]:
+    """The newest turn of each of the consultations, and the message that answers it, if any."""
+    within = turns.c.consultation.in_(select(consultations.c.id).where(chosen))
+    highest = select(turns.c.consultation, func.max(turns.c.seq).label("seq")).where(within)
+    last = highest.group_by(turns.c.consultation).subquery()
+    query = select(turns, messages.c.id.label("message")).outerjoin(messages, messages.c.turn == turns.c.id)
+    return query.join(last, (last.c.consultation == turns.c.consultation) & (last.c.seq == turns.c.seq))
+
+
+def _flagged(chosen: ColumnElement[bool]) -> Select[Any]:
+    """Those of the consultations in which a turn after the last one answered has a red flag."""
+    within = turns.c.consultation.in_(select(consultations.c.id).where(chosen))
+    answered = select(turns.c.consultation, func.max(turns.c.seq).label("seq")).where(within)
+    answered = answered.join(messages, messages.c.turn == turns.c.id).group_by(turns.c.consultation)
+    until = answered.subquery()
+    query = select(turns.c.consultation).distinct().outerjoin(until, until.c.consultation == turns.c.consultation)
+    return query.where(within, turns.c.flags != NO_FLAGS, turns.c.seq > func.coalesce(until.c.seq, 0))
 
 
 def stamp(store: Store, consultation: str) -> int:
