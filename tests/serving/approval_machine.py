@@ -117,7 +117,8 @@ class ApprovalMachine(RuleBasedStateMachine):
             self.decided[draft.id] = "accept"
 
     def _may_send(self, book: Books, turn: Turn, draft: Draft, text: str, *, late: bool, own: bool) -> bool:
-        held = bool(self.rules_now.stopped) and draft.origin != "physician"
+        models = {each.text for _, of, each in self.drafts if of == turn and each.origin != "physician"}
+        held = bool(self.rules_now.stopped) and draft.text in models
         known = draft.id in self.decided or turn.id in book.answered
         return own and draft.text == text and not (book.closed or held or known or late)
 

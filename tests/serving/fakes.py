@@ -20,7 +20,10 @@ EVE, RAY, SUE = Actor("eve", "annotator"), Actor("ray", "researcher"), Actor("su
 
 
 class PlainRules:
-    """Aspirin is stopped for who is allergic to it; the word "broken" breaks every rule."""
+    """Aspirin is stopped for who is allergic to it; ibuprofen is known, and nothing against it; no unicorn is.
+
+    The word "broken" breaks the rules that read what patients say or are to read.
+    """
 
     def __init__(self) -> None:
         self.stopped: str | None = None
@@ -37,7 +40,10 @@ class PlainRules:
         return [{"level": "stop" if allergic else "info", "code": "allergy"}]
 
     def unsupported(self, text: str, conversation: Conversation, reply: Mapping[str, Any]) -> Sequence[Finding]:
-        return [{"level": "caution", "code": "unsupported", "name": "unicorn fever"}] if "unicorn" in text else []
+        said = " ".join([*(patient + physician for patient, physician in conversation), str(reply.get("keywords"))])
+        medicines = [name for name in ("ibuprofen", "aspirin") if name in text and name not in said]
+        found = [{"level": "caution", "kind": "medicine", "surface": name} for name in medicines]
+        return found + ([{"level": "caution", "kind": "disease"}] if "unicorn" in text else [])
 
     def deidentify(self, text: str) -> str:
         _break_at(text)

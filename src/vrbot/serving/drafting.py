@@ -23,11 +23,11 @@ from vrbot.serving.queries import (
 from vrbot.serving.records import Draft, Turn
 from vrbot.serving.responder import Responder, RespondsTogether
 from vrbot.serving.safety_desk import (
-    MEDICATION,
     Conversation,
     Inspection,
     SafetyDesk,
     inspect_reply,
+    suggests_medicine,
     why_drafts_are_stopped,
 )
 from vrbot.serving.schema import decisions, drafts
@@ -129,7 +129,8 @@ class Drafting:
             own_consultation(connection, actor, found.consultation, to_change=True)
             conversation, context = conversation_of(connection, found)
         checks = inspect_reply(self._safety, text, conversation)
-        proposal = DraftProposal("physician", text, checks=checks, suggests_medicine=bool(checks.findings))
+        medicine = suggests_medicine(self._safety, text, checks)
+        proposal = DraftProposal("physician", text, checks=checks, suggests_medicine=medicine)
         return self._keep(actor, found, proposal, context)
 
     def _keep(self, actor: Actor, turn: Turn, proposal: DraftProposal, context: list[str | None]) -> Draft:
@@ -173,7 +174,7 @@ class Drafting:
             log.warning("a draft failed (%s)", type(error).__name__)
             return DraftProposal(origin, failure=f"{type(error).__name__}: {_storable(error)}", change=change)
         checks = inspect_reply(self._safety, text, question.conversation, reply)
-        medicine = names_medicine(reply) or any(finding["check"] == MEDICATION for finding in checks.findings)
+        medicine = names_medicine(reply) or suggests_medicine(self._safety, text, checks)
         return DraftProposal(origin, text, None, model, reply, change, checks, suggests_medicine=medicine)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
@@ -78,6 +79,13 @@ def last_version(connection: Connection, turn: str) -> int:
     """The version of the newest draft of a turn; 0 if there is none."""
     query = select(func.coalesce(func.max(drafts.c.version), 0)).where(drafts.c.turn == turn)
     return int(connection.execute(query).scalar_one())
+
+
+def reply_behind(connection: Connection, draft: Draft) -> Mapping[str, Any] | None:
+    """What the model said about a draft, or about the one it was made from; None if no model had a part in it."""
+    while draft.reply is None and draft.parent is not None:
+        draft = Draft.of(row_of(connection, drafts, draft.parent))
+    return draft.reply
 
 
 def decision_on(connection: Connection, draft: str) -> Decision | None:

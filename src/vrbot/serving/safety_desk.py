@@ -18,6 +18,9 @@ Finding = Mapping[str, Any]
 """What a rule found, as plain values; `level` is one of LEVELS, the rest is the rule's own."""
 LEVELS = INFO, CAUTION, STOP = ("info", "caution", "stop")
 RED_FLAG, MEDICATION, UNSUPPORTED = "red_flag", "medication", "unsupported"
+FAILED = "check_failed"
+MEDICINE = "medicine"
+"""The `kind` of an unsupported claim that is a medicine."""
 
 
 class SafetyDesk(Protocol):
@@ -32,7 +35,7 @@ class SafetyDesk(Protocol):
         ...
 
     def unsupported(self, text: str, conversation: Conversation, reply: Mapping[str, Any]) -> Sequence[Finding]:
-        """Medicines and diseases a draft names that nothing supports."""
+        """Medicines and diseases a text names that nothing supports; `kind` says which of the two."""
         ...
 
     def deidentify(self, text: str) -> str:
@@ -71,11 +74,23 @@ def inspect_utterance(desk: SafetyDesk, text: str) -> Inspection:
 def inspect_reply(
     desk: SafetyDesk, text: str, conversation: Conversation, reply: Mapping[str, Any] | None = None
 ) -> Inspection:
-    """What speaks against a text for the patient; `reply` is what the model said about it, if the model wrote it."""
+    """What speaks against a text for the patient, whoever wrote it.
+
+    `reply` is what the model said about it, or about the draft it was made from, if a model had a part in it.
+    """
     found = _asked(MEDICATION, lambda: desk.medication(text, conversation))
-    if reply is not None:
-        found += _asked(UNSUPPORTED, lambda: desk.unsupported(text, conversation, reply))
+    found += _asked(UNSUPPORTED, lambda: desk.unsupported(text, conversation, reply or {}))
     return _worst_first(found)
+
+
+def suggests_medicine(desk: SafetyDesk, text: str, checks: Inspection) -> bool:
+    """Whether a text names a medicine, be there anything against it or not; a rule that fails does not rule it out.
+
+    Where nothing at all was said before, all that a text names is unsupported.
+    """
+    named = _asked(UNSUPPORTED, lambda: desk.unsupported(text, (), {}))
+    found = any(each.get("kind") == MEDICINE or each.get("code") == FAILED for each in named)
+    return found or any(each["check"] == MEDICATION for each in checks.findings)
 
 
 def findings_sha256(findings: Sequence[Finding]) -> str:
@@ -98,7 +113,7 @@ def _asked(check: str, rule: Callable[[], Sequence[Finding]]) -> list[dict[str, 
         found = [json.loads(canonical_json(dict(finding))) for finding in rule()]
     except Exception as error:  # whatever it is, the turn goes on; the message may quote the patient and is not logged
         log.error("the %s rules failed (%s)", check, type(error).__name__)
-        return [{"check": check, "level": STOP, "code": "check_failed", "error": type(error).__name__}]
+        return [{"check": check, "level": STOP, "code": FAILED, "error": type(error).__name__}]
     return [
         {**finding, "check": check, "level": finding["level"] if finding.get("level") in LEVELS else STOP}
         for finding in found

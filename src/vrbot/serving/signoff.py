@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from vrbot.serving.actors import SIMULATED_PHYSICIAN, Actor
 from vrbot.serving.drafting import DraftProposal, store_draft
@@ -16,16 +17,19 @@ from vrbot.serving.queries import (
     last_seq,
     messages_of,
     own_consultation,
+    reply_behind,
     row_of,
     turn_of,
     turns_of,
 )
 from vrbot.serving.records import Consultation, Decision, Draft, Message, Turn
 from vrbot.serving.safety_desk import (
+    Conversation,
     Inspection,
     SafetyDesk,
     findings_sha256,
     inspect_reply,
+    suggests_medicine,
     why_drafts_are_stopped,
 )
 from vrbot.serving.schema import consultations, decisions, drafts, messages
@@ -52,6 +56,25 @@ class Approval:
         return self.reason is not None and (shown or findings_sha256(stops) == self.seen_findings)
 
 
+@dataclass(frozen=True)
+class _Material:
+    """What the rules look at; `said` names the newest turn and the message that answered each turn before it."""
+
+    said: tuple[str | None, ...]
+    text: str
+    conversation: Conversation
+    reply: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What the rules found in a draft, and whether it names a medicine, when this much had been said."""
+
+    said: tuple[str | None, ...]
+    checks: Inspection
+    medicine: bool
+
+
 class SignOff:
     """Accept, edit, reject; each draft is decided once, each turn answered once."""
 
@@ -75,16 +98,25 @@ class SignOff:
         stops that were shown, with the draft or by ReasonNeededError (`seen_findings`): for others it is asked again.
         """
         reason = None if override_reason is None else checked_text(override_reason, "override_reason").strip() or None
+        checked = self._checked(draft, actor)
         with self._store.writing("draft accepted", actor) as writer:
-            found, turn, consultation = _to_decide(writer, draft)
+            found, turn, consultation = _deciding(writer, draft)
             own_consultation(writer.connection, actor, consultation.id)
-            return self._accept(writer, actor, found, turn, Approval(seen_sha256, reason, seen_turn, seen_findings))
+            approval = Approval(seen_sha256, reason, seen_turn, seen_findings)
+            return self._accept(writer, actor, found, turn, approval, checked)
 
     def edit(self, actor: Actor, draft: str, seen_sha256: str, text: str) -> Draft:
         """A new version in the physician's words, to be approved in its turn; the version it came from is set aside."""
         digest = text_sha256(checked_text(text, "text"))
+        with self._store.reading() as connection:
+            found, turn, consultation = _to_decide(connection, draft)
+            own_consultation(connection, actor, consultation.id)
+            conversation, context = conversation_of(connection, turn)
+            reply = reply_behind(connection, found)
+        checks = inspect_reply(self._safety, text, conversation, reply)
+        medicine = found.suggests_medicine or suggests_medicine(self._safety, text, checks)
         with self._store.writing("draft edited", actor) as writer:
-            found, turn, consultation = _to_decide(writer, draft)
+            found, turn, consultation = _deciding(writer, draft)
             own_consultation(writer.connection, actor, consultation.id)
             former = decision_on(writer.connection, draft)
             if former is not None:
@@ -94,10 +126,7 @@ class SignOff:
                 raise ConflictError(f"the draft was decided already ({former.kind}): reload it")
             own_consultation(writer.connection, actor, consultation.id, to_change=True)
             _must_be_seen(found, seen_sha256)
-            conversation, context = conversation_of(writer.connection, turn)
-            checks = inspect_reply(self._safety, text, conversation)
             _decide(writer, actor, found, "edit", None, checks)
-            medicine = found.suggests_medicine or bool(checks.findings)
             proposal = DraftProposal("physician", text, checks=checks, parent=draft, suggests_medicine=medicine)
             return store_draft(writer, actor, turn, proposal, context)
 
@@ -105,7 +134,7 @@ class SignOff:
         """Sets a draft aside for good."""
         checked_text(reason, "reason")
         with self._store.writing("draft rejected", actor) as writer:
-            found, _, consultation = _to_decide(writer, draft)
+            found, _, consultation = _deciding(writer, draft)
             own_consultation(writer.connection, actor, consultation.id)
             former = decision_on(writer.connection, draft)
             if former is not None:
@@ -119,14 +148,15 @@ class SignOff:
         """In a demonstration only: accepts the draft, or rejects it where a check says stop; the audit log says who."""
         if not self._demo:
             raise RefusedError("a simulated physician needs a desk that was opened as a demonstration")
-        actor = SIMULATED_PHYSICIAN
+        actor, checked = SIMULATED_PHYSICIAN, self._checked(draft)
         with self._store.writing("draft decided by simulation", actor) as writer:
-            found, turn, consultation = _to_decide(writer, draft)
+            found, turn, consultation = _deciding(writer, draft)
             if not consultation.demo:
                 raise RefusedError("this consultation is no demonstration: its physician must decide")
             writer.detail["simulated"] = True
             try:
-                return self._accept(writer, actor, found, turn, Approval(found.text_sha256 or "", simulated=True))
+                approval = Approval(found.text_sha256 or "", simulated=True)
+                return self._accept(writer, actor, found, turn, approval, checked)
             except ReasonNeededError as error:
                 reason = "a check says stop"
                 return _decide(writer, actor, found, "reject", reason, Inspection(error.findings), simulated=True)
@@ -138,6 +168,7 @@ class SignOff:
         draft: Draft,
         turn: Turn,
         approval: Approval,
+        checked: _Checked,
     ) -> Message:
         former = decision_on(writer.connection, draft.id)
         if former is not None:
@@ -146,7 +177,10 @@ class SignOff:
                 return _message_of(writer, turn)
             raise ConflictError(f"the draft was decided already ({former.kind}): reload it")
         self._must_be_sendable(writer, draft, turn, approval)
-        checks = self._checks_now(writer, draft, turn)
+        now = _material(writer.connection, draft, turn)
+        if now.said != checked.said:  # somebody has spoken since: rare enough to let others wait for the rules
+            checked = self._check(now)
+        checks = checked.checks
         if checks.stops and not approval.overrides(checks.stops, draft):
             raise ReasonNeededError("a check says stop: approve with a reason, or change the text", checks.stops)
         decision = _decide(writer, actor, draft, "accept", approval.reason, checks, simulated=approval.simulated)
@@ -156,7 +190,7 @@ class SignOff:
             draft=draft.id,
             decision=decision.id,
             text_sha256=draft.text_sha256,
-            medicine_suggestion=int(draft.suggests_medicine or bool(checks.findings)),
+            medicine_suggestion=int(draft.suggests_medicine or checked.medicine),
             sent_at=writer.now,
         )
         return _message_of(writer, turn)
@@ -170,21 +204,52 @@ class SignOff:
         newest = last_seq(writer.connection, turn.consultation)
         if approval.seen_turn is not None and newest > approval.seen_turn:
             raise ConflictError(f"the patient has said more since turn {approval.seen_turn}: read it first")
-        if draft.origin != "physician" and (reason := why_drafts_are_stopped(self._safety)):
+        reason = why_drafts_are_stopped(self._safety)
+        if reason and _words_of_a_model(writer.connection, draft):
             raise RefusedError(f"drafts are switched off ({reason}): write the answer in your own words")
 
-    def _checks_now(self, writer: Writer, draft: Draft, turn: Turn) -> Inspection:
-        """The checks with everything said so far, which may be more than when the draft was made."""
-        newest = turns_of(writer.connection, turn.consultation)[-1]
-        conversation, _ = conversation_of(writer.connection, newest)
-        return inspect_reply(self._safety, draft.text or "", conversation, draft.reply)
+    def _checked(self, draft: str, actor: Actor | None = None) -> _Checked:
+        """The checks before a decision, so that nobody waits for the rules to write."""
+        with self._store.reading() as connection:
+            found, turn, consultation = _to_decide(connection, draft)
+            if actor is not None:
+                own_consultation(connection, actor, consultation.id)
+            material = _material(connection, found, turn)
+        return self._check(material)
+
+    def _check(self, about: _Material) -> _Checked:
+        checks = inspect_reply(self._safety, about.text, about.conversation, about.reply)
+        return _Checked(about.said, checks, suggests_medicine(self._safety, about.text, checks))
 
 
-def _to_decide(writer: Writer, draft: str) -> tuple[Draft, Turn, Consultation]:
-    found = Draft.of(row_of(writer.connection, drafts, draft))
-    turn = turn_of(writer.connection, found.turn)
-    writer.consultation = turn.consultation
-    return found, turn, Consultation.of(row_of(writer.connection, consultations, turn.consultation))
+def _to_decide(connection: Connection, draft: str) -> tuple[Draft, Turn, Consultation]:
+    found = Draft.of(row_of(connection, drafts, draft))
+    turn = turn_of(connection, found.turn)
+    return found, turn, Consultation.of(row_of(connection, consultations, turn.consultation))
+
+
+def _deciding(writer: Writer, draft: str) -> tuple[Draft, Turn, Consultation]:
+    found, turn, consultation = _to_decide(writer.connection, draft)
+    writer.consultation = consultation.id
+    return found, turn, consultation
+
+
+def _words_of_a_model(connection: Connection, draft: Draft) -> bool:
+    """Whether a model wrote the text, or a draft of a model's for the same turn has the same, blanks and case aside."""
+    query = select(drafts.c.text).where(drafts.c.turn == draft.turn, drafts.c.origin != "physician")
+    texts = connection.execute(query.where(drafts.c.text.is_not(None))).scalars()
+    return draft.origin != "physician" or any(_bare(text) == _bare(draft.text or "") for text in texts)
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
+def _material(connection: Connection, draft: Draft, turn: Turn) -> _Material:
+    """Everything said so far, which may be more than when the draft was made."""
+    newest = turns_of(connection, turn.consultation)[-1]
+    conversation, context = conversation_of(connection, newest)
+    return _Material((newest.id, *context), draft.text or "", conversation, reply_behind(connection, draft))
 
 
 def _must_be_seen(draft: Draft, seen_sha256: str) -> None:
