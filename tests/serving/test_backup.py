@@ -15,6 +15,7 @@ from vrbot.errors import IntegrityError, UsageError
 from vrbot.serving.audit import verify
 from vrbot.serving.backup import DESCRIPTION, back_up, restore
 from vrbot.serving.chain import raw_columns
+from vrbot.serving.migrations import HEAD_REVISION
 from vrbot.serving.schema import AUDITED
 from vrbot.serving.store import Store
 
@@ -120,6 +121,6 @@ def test_a_backup_of_a_database_that_was_tampered_with_does_not_restore(filled: 
 def test_a_description_of_another_version_is_refused(filled: Store, tmp_path: Path) -> None:
     back_up(filled, tmp_path / "copy")
     path = tmp_path / "copy" / DESCRIPTION
-    path.write_text(path.read_text().replace('"revision": "0001"', '"revision": "0000"'))
+    path.write_text(path.read_text().replace(f'"revision": "{HEAD_REVISION}"', '"revision": "0000"'))
     with pytest.raises(IntegrityError, match="another version"):
         restore(tmp_path / "copy", tmp_path / "new.sqlite")

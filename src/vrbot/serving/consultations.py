@@ -21,7 +21,7 @@ from vrbot.serving.queries import (
 )
 from vrbot.serving.records import Case, Consultation, PatientLine, Turn
 from vrbot.serving.safety_desk import SafetyDesk, inspect_utterance
-from vrbot.serving.schema import consultations, turns
+from vrbot.serving.schema import consultations, openings, turns
 from vrbot.serving.store import Store
 from vrbot.serving.texts import checked_name, checked_text, text_sha256
 
@@ -40,16 +40,28 @@ class Consultations:
     def __init__(self, store: Store, safety: SafetyDesk, *, demo: bool) -> None:
         self._store, self._safety, self._demo = store, safety, demo
 
-    def open(self, actor: Actor, language: str = "zh", reference: str = "") -> Consultation:
-        """A new consultation of the actor's."""
+    def open(
+        self, actor: Actor, language: str = "zh", reference: str = "", client_consultation_id: str | None = None
+    ) -> Consultation:
+        """A new consultation of the actor's; under an id once: a retry gives the same, other values are a conflict."""
         actor.must(CONSULT)
+        if client_consultation_id is not None:
+            checked_name(client_consultation_id, "client_consultation_id")
         if language not in LANGUAGES:
             raise InvalidInputError(f"language must be one of {', '.join(LANGUAGES)}, got {str(language)[:20]!r}")
         checked_text(reference, "reference")
         key = self._store.new_id()
         with self._store.writing("consultation opened", actor, key) as writer:
+            there = _opened_before(writer.connection, actor, client_consultation_id)
+            if there is not None:
+                if (there.language, there.reference) != (language, reference):
+                    raise ConflictError("client_consultation_id is that of another consultation: use a new id")
+                return there
             values = {"owner": actor.id, "language": language, "reference": reference, "demo": int(self._demo)}
             row = writer.insert(consultations, id=key, opened_at=writer.now, **values)
+            if client_consultation_id is not None:
+                named = {"owner": actor.id, "client_consultation_id": client_consultation_id}
+                writer.insert(openings, consultation=key, **named)
             writer.detail["demo"] = self._demo
         return Consultation.of(row)
 
@@ -142,3 +154,11 @@ class Consultations:
                     line = PatientLine(turn.seq, "physician", answer.text, answer.sent_at, answer.medicine_suggestion)
                     lines.append(line)
             return tuple(lines)
+
+
+def _opened_before(connection: Connection, actor: Actor, client_consultation_id: str | None) -> Consultation | None:
+    """What the actor opened under an id."""
+    query = select(consultations).join(openings, openings.c.consultation == consultations.c.id)
+    named = openings.c.client_consultation_id == client_consultation_id
+    row = connection.execute(query.where(openings.c.owner == actor.id, named)).mappings().one_or_none()
+    return None if row is None else Consultation.of(dict(row))

@@ -19,6 +19,8 @@ from vrbot.serving.texts import canonical_json, checked_name
 SCALES = {"fluency": (1, 5), "knowledge": (1, 5), "quality": (1, 5), "preference": (-1, 1), "explained": (0, 1)}
 """Measure -> lowest and highest value: the paper's Flu, KC and EQ; of two places 1 prefers the one that is rated and -1
 the other; 0/1 whether a keyword is explained."""
+PREFERENCE = "preference"
+"""Speaks of both places at once: of several the last counts, whichever place it names."""
 SEAT = "seat"
 """The item under which it is kept which rater of a study somebody is."""
 
@@ -94,7 +96,7 @@ class Ratings:
         return tuple(json.loads(found))
 
     def rate(self, actor: Actor, order: str, measure: str, position: int, value: int) -> None:
-        """A judgement of the system at a place of the order (first is 0)."""
+        """A judgement of the system at a place of the order (first is 0); the same as the last one is no new one."""
         systems = self.systems(actor, order)
         if measure not in SCALES:
             raise InvalidInputError(f"{str(measure)[:20]!r} is not a measure: use one of {', '.join(SCALES)}")
@@ -103,7 +105,13 @@ class Ratings:
             raise InvalidInputError(f"{measure} is a whole number from {lowest} to {highest}")
         if not isinstance(position, int) or not 0 <= position < len(systems):
             raise InvalidInputError(f"position must be 0 to {len(systems) - 1}")
+        at_place = ratings.c.position == position
         with self._store.writing("rating given", actor) as writer:
+            given = select(ratings.c.position, ratings.c.value).where(ratings.c.rating_order == order)
+            given = given.where(ratings.c.measure == measure).order_by(ratings.c.number.desc())
+            last = writer.connection.execute(given if measure == PREFERENCE else given.where(at_place)).first()
+            if last is not None and tuple(last) == (position, int(value)):
+                return
             counted = select(func.coalesce(func.max(ratings.c.number), 0)).where(ratings.c.rating_order == order)
             number = writer.connection.execute(counted).scalar_one() + 1
             values = {"rating_order": order, "number": number, "measure": measure, "position": position}

@@ -49,6 +49,15 @@ consultations = Table(
     Column("opened_at", BigInteger, nullable=False),
     Column("closed_at", BigInteger),
 )
+openings = Table(
+    "openings",
+    metadata,
+    _id(),
+    Column("owner", ID, nullable=False),
+    Column("client_consultation_id", NAME, nullable=False),
+    _to("consultation", "consultations"),
+    Unique("owner", "client_consultation_id"),
+)
 turns = Table(
     "turns",
     metadata,

@@ -29,7 +29,10 @@ def _example(**values: Any) -> ConfigDict:
 
 
 class NewConsultation(BaseModel):
-    model_config = _example(language="en", reference="case 17")
+    """Sent again under the same `client_consultation_id` it opens nothing twice."""
+
+    model_config = _example(client_consultation_id="tab-1", language="en", reference="case 17")
+    client_consultation_id: Name | None = None
     language: Literal["zh", "en"] = "zh"
     reference: Text = ""
 

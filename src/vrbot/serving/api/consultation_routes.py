@@ -36,10 +36,11 @@ def consultation_routes(desk: Desk, settings: AppSettings) -> APIRouter:
     """Under /api/v1; every consultation is its physician's alone. As long as there are routes, each a few lines."""
     routes = APIRouter(prefix=API, tags=["consultations"])
 
-    @routes.post("/consultations", status_code=201, response_model=ConsultationOut, responses=problems(401))
+    @routes.post("/consultations", status_code=201, response_model=ConsultationOut, responses=problems(401, 409))
     def open_consultation(body: NewConsultation, actor: SignedIn) -> Response:
-        """Opens a consultation of one's own."""
-        return answer(plain(desk.consultations.open(actor, body.language, body.reference)), 201)
+        """Opens a consultation of one's own; a retry under the same id gives the same one."""
+        name = body.client_consultation_id
+        return answer(plain(desk.consultations.open(actor, body.language, body.reference, name)), 201)
 
     @routes.get("/consultations", response_model=list[ConsultationOut], responses=problems(401))
     def list_consultations(actor: SignedIn) -> Response:

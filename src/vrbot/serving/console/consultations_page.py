@@ -101,6 +101,7 @@ class ListScreen:
 
     def _ask_for_new(self) -> None:
         chosen = {"language": self.visit.language}
+        name = self.visit.desk.store.new_id()  # however often it is sent, the dialog opens one
         with ui.dialog(value=True) as dialog, card(self.heard("dialog title"), classes="dialog"):
             text("div", self.heard("dialog language"), "label")
             ui.toggle(
@@ -111,14 +112,15 @@ class ListScreen:
             with ui.element("div").classes("dialog-foot"):
                 button(self.heard("cancel"), dialog.close, kind="quiet")
                 button(
-                    self.heard("open"), lambda: self._open(chosen["language"], reference.value or ""), kind="primary"
+                    self.heard("open"),
+                    lambda: self._open(chosen["language"], reference.value or "", name),
+                    kind="primary",
                 ).props('data-testid="open-consultation"')
         dialog.on("hide", dialog.delete)
 
-    async def _open(self, language: str, reference: str) -> None:
-        opened = await self.visit.asked(
-            self.heard, self.visit.desk.consultations.open, self.visit.actor, language, reference
-        )
+    async def _open(self, language: str, reference: str, name: str) -> None:
+        open_one = self.visit.desk.consultations.open
+        opened = await self.visit.asked(self.heard, open_one, self.visit.actor, language, reference, name)
         if opened is not None:
             ui.navigate.to(f"/consultations/{opened.id}")
 

@@ -244,9 +244,12 @@ class DraftColumn:
 
         async def keep(words: str, name: str) -> bool:
             del name  # the same text twice is the same draft
-            self.writing = False
-            ui.run_javascript(f'vrbot.forget("{about.keep}")')
-            return await (self._actions.write(turn.id, words) if draft is None else self._actions.edit(draft, words))
+            write, edit = self._actions.write, self._actions.edit
+            stored = await (write(turn.id, words) if draft is None else edit(draft, words))
+            if stored:
+                with self._actions.client:
+                    self._stop_writing()
+            return stored
 
         with card(self._heard("draft"), note=self._heard("draft physician"), classes="card-draft"):
             composer(about, keep, self._stop_writing, self._heard("cancel"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-HEAD_REVISION = "0001"
+HEAD_REVISION = "0002"
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:

@@ -56,8 +56,9 @@ window.vrbot = (() => {
     const box = document.querySelector(`[data-composer="${composer}"] textarea`);
     if (!box) return;
     delete box.dataset.sending;
+    if (!good) return; // it may be stored all the same: sent again under its id it is the same message
     sessionStorage.removeItem(`${kept(box)}:id`);
-    if (good && box.value === text) {
+    if (box.value === text) {
       box.value = "";
       sessionStorage.removeItem(kept(box));
     }
@@ -65,6 +66,7 @@ window.vrbot = (() => {
 
   function forget(keep) {
     sessionStorage.removeItem(`vrbot:${keep}`);
+    sessionStorage.removeItem(`vrbot:${keep}:id`);
   }
 
   /* Approval names the text as it stands on the screen, not as the server believes it does. */
