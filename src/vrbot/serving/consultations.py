@@ -23,7 +23,7 @@ from vrbot.serving.records import Case, Consultation, PatientLine, Turn
 from vrbot.serving.safety_desk import SafetyDesk, inspect_utterance
 from vrbot.serving.schema import consultations, openings, turns
 from vrbot.serving.store import Store
-from vrbot.serving.texts import checked_name, checked_text, text_sha256
+from vrbot.serving.texts import LONGEST_OF_PATIENT, checked_length, checked_name, checked_text, text_sha256
 
 LANGUAGES = ("zh", "en")
 
@@ -86,7 +86,11 @@ class Consultations:
         return self._receive(actor, consultation, client_turn_id, text, own_consultation)
 
     def receive_from_patient(self, consultation: str, client_turn_id: str, text: str) -> Turn:
-        """As `receive`, from the patient in person; whoever calls has checked the patient's link."""
+        """As `receive`, from the patient in person; whoever calls has checked the patient's link.
+
+        One patient must not keep the desk busy: a text has at most LONGEST_OF_PATIENT characters.
+        """
+        checked_length(checked_text(text, "text"), "text", LONGEST_OF_PATIENT)
         return self._receive(PATIENT, consultation, client_turn_id, text, open_consultation)
 
     def _receive(self, actor: Actor, consultation: str, client_turn_id: str, text: str, may: MayReceive) -> Turn:

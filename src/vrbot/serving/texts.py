@@ -13,6 +13,8 @@ from sqlalchemy.types import TypeDecorator
 from vrbot.serving.problems import InvalidInputError
 
 MAX_TEXT_BYTES = 4 * 2**20
+LONGEST_OF_PATIENT, LONGEST_OF_STAFF = 4_000, 100_000
+"""Characters of one text: the rules read all of it, and others wait meanwhile."""
 MAX_NAME_LENGTH = 128
 _NAME = re.compile(r"[!-~]+")
 
@@ -42,6 +44,13 @@ def checked_text(text: object, field: str) -> str:
         ) from None
     if size > MAX_TEXT_BYTES:
         raise InvalidInputError(f"{field} has {size:,} bytes, more than {MAX_TEXT_BYTES:,}: send it in parts")
+    return text
+
+
+def checked_length(text: str, field: str, longest: int) -> str:
+    """The text itself, if it has at most so many characters."""
+    if len(text) > longest:
+        raise InvalidInputError(f"{field} has {len(text):,} characters, more than {longest:,}: send it in parts")
     return text
 
 

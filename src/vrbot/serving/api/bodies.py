@@ -8,10 +8,11 @@ from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from vrbot.serving.ratings import SCALES
+from vrbot.serving.texts import LONGEST_OF_PATIENT, LONGEST_OF_STAFF
 
 SHA = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern="^[!-~]+$")]
-Text = Annotated[str, Field(max_length=4 * 2**20)]
+Text = Annotated[str, Field(max_length=LONGEST_OF_STAFF)]
 UserName = Annotated[str, Field(min_length=2, max_length=64, pattern="^[a-z0-9][a-z0-9._@-]{1,63}$")]
 Password = Annotated[str, Field(min_length=10, max_length=1024)]
 Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="As the desk gave it.")]
@@ -46,6 +47,12 @@ class NewTurn(BaseModel):
     model_config = _example(client_turn_id="tab-1-turn-1", text="I have had a cough for three days.")
     client_turn_id: Name
     text: Text
+
+
+class PatientTurn(BaseModel):
+    model_config = _example(client_turn_id="phone-1", text="A little.")
+    client_turn_id: Name
+    text: Annotated[str, Field(max_length=LONGEST_OF_PATIENT)]
 
 
 class WhatIf(BaseModel):

@@ -7,7 +7,7 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
-from vrbot.serving.api.bodies import HandOver, Id, NewConsultation, NewTurn, PatientKey
+from vrbot.serving.api.bodies import HandOver, Id, NewConsultation, NewTurn, PatientKey, PatientTurn
 from vrbot.serving.api.records_out import (
     API,
     CaseOut,
@@ -105,7 +105,7 @@ def patient_routes(desk: Desk, settings: AppSettings) -> APIRouter:
         return answer({"lines": [plain(line) for line in desk.patient_view(opened_by(key))]})
 
     @routes.post("/{key}/turns", response_model=LineOut, responses=problems(404, 409))
-    def speak_as_patient(key: PatientKey, body: NewTurn) -> Response:
+    def speak_as_patient(key: PatientKey, body: PatientTurn) -> Response:
         """Stores what the patient says, once, and gives it back as the patient sees it."""
         consultation = opened_by(key)
         if not limiter.hit(limit, consultation):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from nicegui import events, ui
 
 from vrbot.serving.console.parts import button, text
+from vrbot.serving.texts import LONGEST_OF_STAFF
 
 Send = Callable[[str, str], Awaitable[bool]]
 """Text and its client id in, whether it was stored out."""
@@ -48,6 +49,7 @@ def composer(about: Composer, on_send: Send, on_cancel: Callable[[], None] | Non
         box.props["aria-label"] = about.label
         box.props["placeholder"] = about.placeholder
         box.props["rows"] = about.rows
+        box.props["maxlength"] = LONGEST_OF_STAFF
         box.props["data-sends"] = "ctrl" if about.with_ctrl else "enter"
         if about.initial:
             box.props["data-initial"] = about.initial

@@ -22,9 +22,9 @@ from vrbot.serving.queries import row_of, turns_of
 from vrbot.serving.records import Consultation, PatientLine
 from vrbot.serving.schema import consultations
 from vrbot.serving.service import Desk
+from vrbot.serving.texts import LONGEST_OF_PATIENT
 
 POLL_SECONDS = 1.0
-LONGEST = 4000
 MOST_PER_MINUTE = 20
 MINUTE = 60_000_000
 
@@ -94,7 +94,7 @@ class PatientScreen:
 
     async def _send(self, said: str, name: str) -> bool:
         now = self.console.desk.store.clock()
-        if len(said) > LONGEST:
+        if len(said) > LONGEST_OF_PATIENT:
             return self._refuse("too long")
         if len(self.sent) == MOST_PER_MINUTE and now - self.sent[0] < MINUTE:
             return self._refuse("too many")
