@@ -16,6 +16,14 @@ from pathlib import Path
 TEMPLATES = Path(__file__).parent / "templates"
 ABSENT = ("negated", "other_person", "hypothetical", "history")
 LATER = ("fresh", "last", "round_1", "round_2", "round_3", "round_4")
+PLAIN = ("plain_1", "plain_2", "plain_3")
+"""Sets of the plainest emergencies: one finding, said in few words."""
+
+SINGLE = ("acute_coronary", "anaphylaxis", "cardiac_arrest", "severe_asthma", "severe_bleeding", "unresponsive")
+"""The categories the plain sets are about."""
+
+SINCE_PLAIN = frozenset(("cardiac_arrest", "severe_bleeding", "unresponsive"))
+"""Categories that came with the plain sets; the sets of `LATER` are older."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ def positives(half: int) -> Iterator[Case]:
 
 
 def later(name: str) -> Iterator[Case]:
-    """Sentences of a set of `LATER`, written after the rules, in every frame."""
+    """Sentences of a set of `LATER` or `PLAIN`, written after the rules, in every frame."""
     for category, language, words in rows(f"redflag_{name}"):
         for kind, frame_language, frame in rows("redflag_frames"):
             if kind == "said" and frame_language == language:
@@ -83,6 +91,6 @@ def later_negatives() -> Iterator[Case]:
         for kind, frame_language, frame in rows("redflag_absent_3"):
             if frame_language == language:
                 yield Case(frame.format(x=words), language, category, kind)
-    for name in ("redflag_similar_3", "redflag_similar_4"):
+    for name in ("redflag_similar_3", "redflag_similar_4", "redflag_similar_5", "redflag_similar_6"):
         for language, text in rows(name):
             yield Case(text, language, "", "similar")

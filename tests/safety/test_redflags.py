@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from tests.safety.redflag_cases import (
     ABSENT,
     LATER,
+    PLAIN,
+    SINCE_PLAIN,
+    SINGLE,
     Case,
     half_rows,
     later,
@@ -49,12 +52,20 @@ def test_there_are_enough_cases_to_measure() -> None:
 
 @pytest.mark.parametrize("name", LATER)
 def test_every_later_set_has_every_category_in_both_languages(name: str) -> None:
-    wanted = {(category, language) for category in categories() for language in ("zh", "en")}
+    there_was = set(categories()) - SINCE_PLAIN
+    assert {(case.category, case.language) for case in later(name)} == {
+        (category, language) for category in there_was for language in ("zh", "en")
+    }
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_plain_set_has_every_category_of_a_single_finding_in_both_languages(name: str) -> None:
+    wanted = {(category, language) for category in SINGLE for language in ("zh", "en")}
     assert {(case.category, case.language) for case in later(name)} == wanted
 
 
 def test_no_sentence_stands_in_two_sets() -> None:
-    sentences = [row[2] for name in LATER for row in rows(f"redflag_{name}")]
+    sentences = [row[2] for name in (*LATER, *PLAIN) for row in rows(f"redflag_{name}")]
     sentences += [row[2] for row in rows("redflag_sentences")]
     assert len(set(sentences)) == len(sentences)
 
@@ -64,7 +75,7 @@ def test_99_of_100_positives_raise_their_own_category(half: int) -> None:
     assert sensitivity(list(positives(half))) >= 0.99
 
 
-@pytest.mark.parametrize("name", LATER)
+@pytest.mark.parametrize("name", [*LATER, *PLAIN])
 def test_sentences_written_after_the_rules_still_raise_their_category(name: str) -> None:
     assert sensitivity(list(later(name))) >= 0.99
 
@@ -118,6 +129,88 @@ def test_negating_a_positive_removes_it_and_negating_that_brings_it_back(languag
 )
 def test_what_holds_for_another_finding_time_or_person_does_not_hide_this_one(text: str, category: str) -> None:
     assert category in raised(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("I can't breathe", "severe_asthma"),
+        ("Help, I cannot breathe", "severe_asthma"),
+        ("我突然喘不上气", "severe_asthma"),
+        ("我无法呼吸", "severe_asthma"),
+        ("my lips are blue", "severe_asthma"),
+        ("My baby is not breathing", "cardiac_arrest"),
+        ("孩子没有呼吸了", "cardiac_arrest"),
+        ("He has no pulse", "cardiac_arrest"),
+        ("My husband is unconscious", "unresponsive"),
+        ("人晕倒了叫不醒", "unresponsive"),
+        ("He collapsed and is not responding", "unresponsive"),
+        ("crushing chest pain", "acute_coronary"),
+        ("胸口压榨样疼痛半小时", "acute_coronary"),
+        ("bleeding won't stop", "severe_bleeding"),
+        ("大出血止不住", "severe_bleeding"),
+        ("anaphylaxis", "anaphylaxis"),
+        ("过敏性休克", "anaphylaxis"),
+    ],
+)
+def test_the_plainest_emergency_needs_no_second_finding(text: str, category: str) -> None:
+    assert category in raised(text)
+
+
+def test_no_pulse_in_a_cold_leg_is_the_legs_and_no_pulse_at_all_is_the_hearts() -> None:
+    assert raised("He has no pulse") == {"cardiac_arrest"}
+    assert raised("my leg is cold, white and has no pulse") == {"limb_ischaemia"}
+    assert raised("右脚冰凉剧痛，摸不到脉搏") == {"limb_ischaemia"}
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("He collapsed early this morning and is not responding", "unresponsive"),
+        ("I called the doctor by phone, he is not responding to my voice", "unresponsive"),
+        ("叫他起床怎么都叫不醒", "unresponsive"),
+        ("My baby is fine but my husband is unconscious", "unresponsive"),
+        ("His airway is blocked and he can't breathe", "severe_asthma"),
+        ("No blocked nose, but I can't breathe", "severe_asthma"),
+        ("工作时突然喘不上气", "severe_asthma"),
+        ("We pulled him out of the swimming pool and his lips are blue", "severe_asthma"),
+        ("My husband always snores, but now he is not breathing", "cardiac_arrest"),
+        ("My wife is pregnant and has no pulse", "cardiac_arrest"),
+        ("I missed my period and now I am bleeding heavily", "severe_bleeding"),
+    ],
+)
+def test_what_makes_a_finding_harmless_must_be_said_of_that_finding(text: str, category: str) -> None:
+    assert category in raised(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("没有外伤史胸痛半小时出冷汗", "acute_coronary"),
+        ("从来没有这么胸痛过，出冷汗", "acute_coronary"),
+        ("无明显诱因胸痛半小时，出冷汗", "acute_coronary"),
+        ("没有吃东西就胸痛，出冷汗", "acute_coronary"),
+        ("没有高血压今天胸痛出冷汗", "acute_coronary"),
+        ("I have never had chest pain like this, and I am sweating", "acute_coronary"),
+        ("Chest pain for no reason with sweating", "acute_coronary"),
+    ],
+)
+def test_a_denial_of_something_else_does_not_reach_the_finding(text: str, category: str) -> None:
+    assert category in raised(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "没有外伤史、胸痛和冷汗",
+        "否认胸痛史，出汗多",
+        "从来没有胸痛，出冷汗",
+        "没有呼吸困难",
+        "I have never had chest pain, I am sweating",
+    ],
+)
+def test_a_denial_still_reaches_what_it_denies(text: str) -> None:
+    assert raised(text) == set()
 
 
 @pytest.mark.parametrize(
