@@ -15,7 +15,7 @@ from vrbot.dialogue.session import CATEGORIES, Action, Session
 from vrbot.dialogue.session import Turn as DialogueTurn
 from vrbot.explain.given_labels import PROVENANCE
 from vrbot.serving.actors import ANNOTATE, CONSULT, EXPORT, Actor
-from vrbot.serving.problems import InvalidInputError
+from vrbot.serving.problems import ConflictError, InvalidInputError
 from vrbot.serving.proposals import PROPOSED, Proposal, proposals_of, provenance_of
 from vrbot.serving.queries import messages_of, own_consultation, turn_of, turns_of
 from vrbot.serving.records import Consultation, Turn
@@ -72,16 +72,22 @@ class Annotation:
     def __init__(self, store: Store, safety: SafetyDesk) -> None:
         self._store, self._safety = store, safety
 
-    def label(self, actor: Actor, turn: str, kind: str, value: Any) -> Label:
-        """A label (or a correction of one): state and keywords are lists of entity names, category is one of four."""
+    def label(self, actor: Actor, turn: str, kind: str, value: Any, seen: int | None = None) -> Label:
+        """A label (or a correction of one): state and keywords are lists of entity names, category is one of four.
+
+        `seen` is the number of the label it is to replace, 0 if there was none: where somebody has given another since,
+        it is a conflict. Without it whatever is there is replaced.
+        """
         actor.must(ANNOTATE)
-        text = canonical_json(_checked_label(kind, value))
+        text = canonical_json(checked_label(kind, value))
         with self._store.writing("label given", actor) as writer:
             found = self._turn_to_label(writer.connection, actor, turn)
             writer.consultation = found.consultation
             last = _newest(writer.connection, turn, kind, proposed=False)
             if last is not None and (last["value"], last["made_by"]) == (text, actor.id):
                 return _label(last)
+            if seen is not None and seen != (0 if last is None else last["number"]):
+                raise ConflictError(f"somebody has given another label ({kind}) since: look at it first")
             return _label(_insert(writer, turn, kind, text, actor.id))
 
     def propose(
@@ -97,7 +103,7 @@ class Annotation:
         actor.must(ANNOTATE)
         if confidence is not None and not 0 <= confidence <= 1:
             raise InvalidInputError(f"confidence is between 0 and 1, got {confidence}")
-        proposal = Proposal(_checked_label(kind, value), confidence, "auto-labeller", model)
+        proposal = Proposal(checked_label(kind, value), confidence, "auto-labeller", model)
         with self._store.writing("label proposed", actor) as writer:
             found = self._turn_to_label(writer.connection, actor, turn)
             writer.consultation = found.consultation
@@ -267,7 +273,8 @@ def _progress(
     return Unlabelled(consultation, len(spoken), len(wanted), num_given, fmean(sure) if sure else None)
 
 
-def _checked_label(kind: str, value: Any) -> Any:
+def checked_label(kind: str, value: Any) -> Any:
+    """A value as it can be stored as a label of this kind; InvalidInputError otherwise."""
     if kind not in LABELS:
         raise InvalidInputError(f"{str(kind)[:20]!r} is not a kind of label: use one of {', '.join(LABELS)}")
     if kind == "category":

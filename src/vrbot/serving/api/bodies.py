@@ -98,10 +98,14 @@ class Feedback(BaseModel):
 
 
 class NewLabel(BaseModel):
-    """A list of entity names for state and keywords, one of the categories for category."""
+    """A list of entity names for state and keywords, one of the categories for category.
 
-    model_config = _example(value=["cough"])
+    `seen` is the number of the label this one is to replace, 0 for none; left out, whatever is there is replaced.
+    """
+
+    model_config = _example(value=["cough"], seen=0)
     value: Category | list[Text]
+    seen: Annotated[int, Field(strict=True, ge=0)] | None = None
 
 
 class NewOrder(BaseModel):

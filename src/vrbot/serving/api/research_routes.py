@@ -26,10 +26,10 @@ def research_routes(desk: Desk, chance: random.Random) -> APIRouter:
         """The labels of a turn that count, by kind."""
         return answer({kind: plain(label) for kind, label in desk.annotation.labels_of(actor, turn).items()})
 
-    @routes.put("/turns/{turn}/labels/{kind}", response_model=LabelOut, responses=problems(401, 404))
+    @routes.put("/turns/{turn}/labels/{kind}", response_model=LabelOut, responses=problems(401, 404, 409))
     def give_label(turn: Id, kind: LabelKind, body: NewLabel, actor: SignedIn) -> Response:
-        """A label, or a correction of one; the newest counts, all are kept."""
-        return answer(plain(desk.annotation.label(actor, turn, kind, body.value)))
+        """A label, or a correction of one; the newest counts, all are kept. One that was not seen is not replaced."""
+        return answer(plain(desk.annotation.label(actor, turn, kind, body.value, body.seen)))
 
     @routes.post("/ratings/orders", response_model=dict[str, str], responses=problems(401))
     def draw_order(body: NewOrder, actor: SignedIn) -> Response:

@@ -16,7 +16,11 @@ from vrbot.dialogue.sources import Place
 from vrbot.errors import DataError
 from vrbot.explain.proposals import ANNOTATION, KINDS, Kind, checked_value
 from vrbot.serving.actors import Actor
-from vrbot.serving.annotation import Annotation, LabelledTurn, exported_name
+from vrbot.serving.annotation import Annotation, LabelledTurn, checked_label, exported_name
+from vrbot.serving.problems import InvalidInputError
+
+Labels = dict[str, Any]
+Proposed = dict[str, tuple[Any, float | None]]
 
 
 @dataclass(frozen=True)
@@ -37,29 +41,40 @@ def write_labels(annotation: Annotation, actor: Actor, *, demo: bool = False) ->
 def take_in(
     annotation: Annotation, actor: Actor, name: str, content: bytes, *, proposed: bool, demo: bool = False
 ) -> TakenIn:
-    """Stores the labels of a file; all of it is checked before anything is stored. DataError names the line."""
+    """Stores the labels of a file; all of it is checked before anything is stored. DataError names the line.
+
+    Only where somebody labels the same turn in that very moment it is a conflict, and the file can be given again.
+    """
     known = {
         exported_name(each.consultation.id): each.consultation.id for each in annotation.to_label(actor, demo=demo)
     }
     found = list(_sessions(name, content))
-    matched = []
+    seen: set[str] = set()
+    matched: list[tuple[LabelledTurn, Labels, Proposed]] = []
     for place, session in found:
         if session.id not in known:
             fix = "export first: labels come in for dialogues of this desk only"
             raise place.inside("id").error("is none of the dialogues you may label", fix)
+        if session.id in seen:
+            raise place.inside("id").error("stands in the file twice", "leave one of the two; nothing was stored")
+        seen.add(session.id)
         turns = _same_turns(place, session, annotation.labelled_turns(actor, known[session.id]))
-        matched += list(zip(turns, session.turns, _proposals(place, session), strict=True))
+        for number, (turn, given, proposals) in enumerate(
+            zip(turns, session.turns, _proposals(place, session), strict=True)
+        ):
+            labels = labels_in(given)
+            if proposed:
+                proposals = {**{kind: (value, None) for kind, value in labels.items()}, **proposals}
+                labels = {}
+            _must_be_storable(place.inside(f"turns[{number}]"), labels, proposals)
+            matched.append((turn, labels, proposals))
     count = 0
-    for turn, given, proposals in matched:
-        labels = labels_in(given)
-        if proposed:
-            proposals = {**{kind: (value, None) for kind, value in labels.items()}, **proposals}
-            labels = {}
+    for turn, labels, proposals in matched:
         for kind, (value, confidence) in proposals.items():
             annotation.propose(actor, turn.id, kind, value, confidence)
         changed = {kind: value for kind, value in labels.items() if _differs(turn, kind, value)}
         for kind, value in changed.items():
-            annotation.label(actor, turn.id, kind, value)
+            annotation.label(actor, turn.id, kind, value, turn.labels[kind].number if kind in turn.labels else 0)
         count += len(proposals) + len(changed)
     return TakenIn(len(found), count)
 
@@ -99,7 +114,7 @@ def _same_turns(place: Place, session: Session, turns: tuple[LabelledTurn, ...])
     return turns[: len(session.turns)]
 
 
-def _proposals(place: Place, session: Session) -> list[dict[str, tuple[Any, float | None]]]:
+def _proposals(place: Place, session: Session) -> list[Proposed]:
     """What the session's `annotation` proposes for each turn, by kind, and how sure it is."""
     content = session.extra.get(ANNOTATION)
     if content is None:
@@ -119,6 +134,16 @@ def _proposal(kind: Kind, content: Mapping[str, Any]) -> tuple[Any, float | None
     if confidence is not None and not 0 <= float(confidence) <= 1:
         raise ValueError(f"a confidence of {confidence} is not between 0 and 1")
     return value if isinstance(value, str) else list(value), None if confidence is None else float(confidence)
+
+
+def _must_be_storable(place: Place, labels: Labels, proposals: Proposed) -> None:
+    """DataError where the desk would refuse a value."""
+    values = [*labels.items(), *((kind, value) for kind, (value, _) in proposals.items())]
+    for kind, value in values:
+        try:
+            checked_label(kind, value)
+        except InvalidInputError as error:
+            raise place.inside(kind).error(f"cannot be stored ({error})", "correct it; nothing was stored") from None
 
 
 def _differs(turn: LabelledTurn, kind: str, value: Any) -> bool:

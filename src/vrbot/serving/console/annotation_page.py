@@ -12,7 +12,7 @@ from vrbot.serving.annotation import Unlabelled
 from vrbot.serving.console.annotation_import import ask_for_file, download_labels
 from vrbot.serving.console.annotation_suggest import can_suggest, suggest
 from vrbot.serving.console.annotation_turn import TurnCard
-from vrbot.serving.console.annotation_view import confirmed, is_done, next_open
+from vrbot.serving.console.annotation_view import confirmed, is_done, next_open, number_seen
 from vrbot.serving.console.parts import button, empty_state, icon, percent, text
 from vrbot.serving.console.records_frame import page_style
 from vrbot.serving.console.shell import Visit, page_frame
@@ -111,12 +111,16 @@ class AnnotationScreen:
             ui.run_javascript(f"document.getElementById('{card.html_id}')?.scrollIntoView({{block: 'nearest'}})")
 
     async def save(self, card: TurnCard, values: dict[str, Any]) -> bool:
-        """Stores labels of a turn, one by one, and shows the turn as the store has it."""
+        """Stores labels of a turn, one by one, in place of those on the card, and shows the turn as the store has it.
+
+        Where somebody else has given one since, theirs stays and is shown.
+        """
         self._mark("sync", "autosave busy")
         desk, actor = self.visit.desk, self.visit.actor
         good = True
         for kind, value in values.items():
-            given = await self.visit.asked(self.heard, desk.annotation.label, actor, card.turn.id, kind, value)
+            label, seen = desk.annotation.label, number_seen(card.turn, kind)
+            given = await self.visit.asked(self.heard, label, actor, card.turn.id, kind, value, seen)
             good = good and given is not None
         turns = await self.visit.asked(self.heard, desk.annotation.labelled_turns, actor, self.dialogue) or ()
         for each in turns:

@@ -37,6 +37,11 @@ def shown(turn: LabelledTurn, kind: str) -> Shown:
     return Shown(kind, None if kind == "category" else [], "open")
 
 
+def number_seen(turn: LabelledTurn, kind: str) -> int:
+    """The number of the label that is shown; 0 where none was given."""
+    return turn.labels[kind].number if kind in turn.labels else 0
+
+
 def with_name(turn: LabelledTurn, kind: str, name: str) -> list[str]:
     """The names shown and one more."""
     return list(dict.fromkeys([*shown(turn, kind).value, name.strip()]))
