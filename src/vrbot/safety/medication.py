@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple
 
+from vrbot.safety.against import advised_against
 from vrbot.safety.facts import PatientFacts, extract_facts
 from vrbot.safety.medicines import (
     LEVELS,
     Drug,
     DrugMention,
     Level,
-    advised_against,
     drugs,
     find_drugs,
     level_of,

@@ -18,16 +18,6 @@ LONGEST_CLAUSE = 300
 """Nobody looks further back than this many characters for the beginning of a clause."""
 
 _CLAUSE_END = re.compile(r"[，,。；;！!？?：:\n]|\.(?!\d)|但是?|\bbut\b")
-_AGAINST_BEFORE = re.compile(
-    r"不要|不能|不可|不宜|不建议|不推荐|不得|不用|避免|禁用|禁止|忌|停用|停掉|停服|先停|勿|(?<![特个分区性级])别|慎用"
-    r"|\b(?:do not|don't|avoid|stop|never|must not|mustn't|should not|shouldn't|cannot|can't|not)\b",
-    re.IGNORECASE,
-)
-_AGAINST_AFTER = re.compile(
-    r"不能|不要|不可|不宜|禁用|忌用|停用|停掉|慎用"
-    r"|\b(?:must not|should not|shouldn't|cannot|can't|is contraindicated|not be)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -94,13 +84,6 @@ def clause_around(text: str, start: int, end: int) -> tuple[int, int]:
     begin = max((hit.end() for hit in _CLAUSE_END.finditer(text, earliest, start)), default=earliest)
     following = _CLAUSE_END.search(text, end)
     return begin, following.start() if following else len(text)
-
-
-def advised_against(text: str, mention: DrugMention) -> bool:
-    """Whether the text tells not to take it."""
-    begin, end = clause_around(text, mention.start, mention.end)
-    before, after = text[begin : mention.start], text[mention.end : end]
-    return bool(_AGAINST_BEFORE.search(before) or _AGAINST_AFTER.search(after))
 
 
 def _drug(row: Mapping[str, str]) -> Drug:
