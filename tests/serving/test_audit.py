@@ -73,6 +73,38 @@ def test_a_witness_that_disagrees_is_a_fault(used: Store, tmp_path: Path) -> Non
     assert "witness: cannot be read" in faults(verify(used, FileWitness(other)))
 
 
+def test_a_line_of_the_witness_that_was_cut_short_is_told_and_is_no_alarm(work: DeskAtWork) -> None:
+    assert isinstance(work.store.witness, FileWitness)
+    path = work.store.witness.path
+    consultation = work.opened()
+    for number, length in enumerate((0, 1, 2, 30, 65), start=1):
+        work.said(consultation, f"a cough {number}")
+        *before, last = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(before) + last[:length])
+    work.said(consultation, "the last")
+    report = verify(work.store)
+    assert (report.good, report.witnessed, report.unwitnessed) == (True, 3, 0)
+    assert [note.problem.partition(",")[0] for note in report.notes] == [
+        f"line {line} was cut short" for line in (3, 4, 5, 6)
+    ]
+    assert not change(work.store, "UPDATE turns SET received_at = 1 WHERE seq = 2").good
+
+
+@pytest.mark.parametrize("line", ["nonsense", "3 zz", "3 " + "0" * 65, "99999 00"])
+def test_a_line_of_the_witness_that_is_no_beginning_of_one_is_a_fault_and_the_others_still_count(
+    line: str, used: Store
+) -> None:
+    assert isinstance(used.witness, FileWitness)
+    path = used.witness.path
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], line, *lines[2:]]) + "\n")
+    report = verify(used)
+    assert [fault.problem for fault in report.faults] == ["cannot be read: line 3 is not a number and a hash"]
+    assert (report.witnessed, report.notes) == (11, ())
+    report = change(used, "DELETE FROM audit_events WHERE seq > 9")
+    assert "the witness saw event 11" in faults(report)
+
+
 def test_events_the_witness_has_not_seen_are_counted(used: Store) -> None:
     assert isinstance(used.witness, FileWitness)
     path = used.witness.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from vrbot.errors import UsageError
 from vrbot.serving import migrations
 from vrbot.serving.actors import SYSTEM
 from vrbot.serving.audit import verify
-from vrbot.serving.chain import FileWitness, Head
+from vrbot.serving.chain import FileWitness, Head, Noted
 from vrbot.serving.database import parse_address, shown_address
 from vrbot.serving.problems import UnavailableError
 from vrbot.serving.schema import audit_events, consultations, metadata, turns
@@ -166,7 +167,20 @@ def test_a_witness_keeps_every_head_but_half_a_line(tmp_path: Path) -> None:
         witness.note(head)
     with witness.path.open("a") as file:
         file.write("3 00")
-    assert witness.heads() == heads
-    witness.path.write_text("what\n")
-    with pytest.raises(ValueError, match="line 1"):
-        witness.heads()
+    assert witness.noted() == Noted(tuple(heads), {})
+    witness.note(Head(4, f"{4:064x}"))
+    assert witness.noted() == Noted((*heads, Head(4, f"{4:064x}")), {4: b"3 00"})
+    assert witness.path.read_bytes().endswith(b"\n3 00\n4 " + b"4".rjust(64, b"0") + b"\n")
+
+
+def test_a_disk_that_takes_a_line_in_pieces_gets_it_whole_and_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, synced = os.write, []
+    monkeypatch.setattr(os, "write", lambda place, content: write(place, content[:7]))
+    monkeypatch.setattr(os, "fsync", lambda place: synced.append(place))
+    witness = FileWitness(tmp_path / "witness")
+    heads = tuple(Head(number, f"{number:064x}") for number in (1, 2))
+    for head in heads:
+        witness.note(head)
+    assert (witness.noted().heads, len(synced)) == (heads, 2)

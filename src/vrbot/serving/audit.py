@@ -1,22 +1,24 @@
 """Verifying the audit log: the chain is whole, every row is as an event left it, and the second place agrees.
 
 Found: any event or row changed, removed, added or moved; events cut off at the end (by the head in the database, and by
-the witness where the head was set back too); a chain computed anew (by the witness). Not found, because nothing is left
-to find it by: a cut, a new chain, or well-formed events added after the last head the witness has (`unwitnessed` counts
-them; more than a crash explains are suspect); and anything by somebody who can write to the database and the witness
-both. Keep the witness where the database's administrator cannot write.
+the witness where the head was set back too); a chain computed anew (by the witness). A line of the witness that is the
+beginning of one it should have was cut short by a crash, and is noted; any other that cannot be read is a fault. Not
+found, because nothing is left to find it by: a cut, a new chain, or well-formed events added after the last head the
+witness has (`unwitnessed` counts them; more than a crash explains are suspect); and anything by somebody who can write
+to the database and the witness both. Keep the witness where the database's administrator cannot write.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, select
 
-from vrbot.serving.chain import START, Head, Witness, event_hash, raw_columns, row_digest
+from vrbot.serving.chain import START, Head, Witness, event_hash, is_cut_from, raw_columns, row_digest
 from vrbot.serving.problems import UnavailableError
 from vrbot.serving.schema import AUDITED, audit_events, audit_head
 from vrbot.serving.store import Store, read_head
@@ -35,7 +37,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What verification saw; the log is good if there are no faults (of which the first hundred are kept)."""
+    """What verification saw; the log is good if there are no faults (of which the first hundred are kept).
+
+    `notes` are what is not as it should be and yet no sign of tampering: lines of the witness that were cut short.
+    """
 
     events: int
     rows: int
@@ -43,6 +48,7 @@ class AuditReport:
     witnessed: int | None
     unwitnessed: int | None
     faults: tuple[Fault, ...]
+    notes: tuple[Fault, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -55,7 +61,15 @@ class _Log:
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.expected: dict[tuple[str, str], str] = {}
+        self.notes: list[Fault] = []
+        self.unreadable: dict[int, bytes] = {}
         self.witness_is_missing = False
+
+    def tell_cut_lines(self, head: Head) -> None:
+        """Takes note of lines of the witness that are the beginning of the one for this head."""
+        for number in [number for number, line in self.unreadable.items() if is_cut_from(line, head)]:
+            del self.unreadable[number]
+            self.notes.append(Fault("witness", f"line {number} was cut short, it may be of event {head.seq}"))
 
     def blame(self, place: str, problem: str) -> None:
         if len(self.faults) < MOST_FAULTS:
@@ -73,10 +87,13 @@ def verify(store: Store, witness: Witness | None = None) -> AuditReport:
         with store.reading() as connection:
             if log.witness_is_missing and read_head(connection) != START:
                 log.blame("witness", "is missing: the second place is gone")
-            return examine(connection, witnessed, log)
+            report = examine(connection, witnessed, log)
     except UnavailableError as error:
         log.blame("database", f"cannot be read: {error}")
         return AuditReport(0, 0, START, None, None, tuple(log.faults))
+    for note in report.notes:
+        logging.getLogger(__name__).warning("the audit %s: %s", note.place, note.problem)
+    return report
 
 
 def examine(connection: Connection, witnessed: dict[int, str] | None = None, log: _Log | None = None) -> AuditReport:
@@ -89,7 +106,7 @@ def examine(connection: Connection, witnessed: dict[int, str] | None = None, log
     for table, key in log.expected:
         log.blame(f"{table} {key}", "was removed")
     unseen = None if witnessed is None else max(0, head.seq - newest)
-    return AuditReport(head.seq, rows, head, known, unseen, tuple(log.faults))
+    return AuditReport(head.seq, rows, head, known, unseen, tuple(log.faults), tuple(log.notes))
 
 
 def _witnessed(witness: Witness | None, log: _Log) -> dict[int, str] | None:
@@ -97,12 +114,14 @@ def _witnessed(witness: Witness | None, log: _Log) -> dict[int, str] | None:
         return None
     found: dict[int, str] = {}
     try:
-        for head in witness.heads():
+        noted = witness.noted()
+        log.unreadable = dict(noted.unreadable)
+        for head in noted.heads:
             if found.setdefault(head.seq, head.hash) != head.hash:
                 log.blame("witness", f"has two heads for event {head.seq}")
     except FileNotFoundError:
         log.witness_is_missing = True  # as it is before the first event
-    except (OSError, ValueError) as error:
+    except OSError as error:
         log.blame("witness", f"cannot be read: {error}")
     return found
 
@@ -113,6 +132,9 @@ def _verify_chain(connection: Connection, witnessed: dict[int, str] | None, log:
         last = _verify_event(row, last, log)
         if witnessed is not None and witnessed.pop(last.seq, last.hash) != last.hash:
             log.blame(f"event {last.seq}", "has another hash than the witness saw")
+        log.tell_cut_lines(last)
+    for number in log.unreadable:
+        log.blame("witness", f"cannot be read: line {number} is not a number and a hash")
     heads = connection.execute(select(*raw_columns(audit_head))).all()
     if [tuple(head) for head in heads] != [(1, last.seq, last.hash)]:
         log.blame("audit_head", f"does not name event {last.seq}, the last there is")

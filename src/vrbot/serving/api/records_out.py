@@ -207,6 +207,7 @@ class AuditOut(BaseModel):
     witnessed: int | None
     unwitnessed: int | None
     faults: list[FaultOut]
+    notes: list[FaultOut]
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -84,6 +84,8 @@ def _report(heard: Words, report: AuditReport) -> None:
         with ui.element("ul").classes("plain-list"):
             for fault in report.faults:
                 text("li", f"{fault.place}: {fault.problem}")
+    for note in report.notes:
+        text("p", f"{note.place}: {note.problem}", "hint")
 
 
 class LogPanel:
