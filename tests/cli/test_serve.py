@@ -71,6 +71,8 @@ def test_a_run_is_served_from_set_up_to_sign_off_and_ends_in_good_order(run: Pat
     try:
         assert process.stderr is not None
         code = process.stderr.readline().rsplit(" ", 1)[1].strip()
+        told = process.stderr.readline()
+        assert "confidence is not calibrated" in told, told
         line = process.stderr.readline()
         assert " on http" in line, line
         address = line.split(" on ")[1].split(" ")[0]
@@ -89,7 +91,7 @@ def test_a_run_is_served_from_set_up_to_sign_off_and_ends_in_good_order(run: Pat
             draft = client.post(f"/api/v1/turns/{turn['id']}/drafts").json()
             assert draft["failure"] is None
             assert "evidence" in draft["reply"]
-            seen = {"seen_sha256": draft["text_sha256"], "override_reason": "a test"}
+            seen = {"seen_sha256": draft["text_sha256"], "seen_turn": 1, "override_reason": "a test"}
             assert client.post(f"/api/v1/drafts/{draft['id']}/approve", json=seen).status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0

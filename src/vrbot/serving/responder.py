@@ -129,6 +129,7 @@ class ExplainedResponder(AgentResponder):
 
         self._explainer = Explainer(Agent(pretrained), guard)
         super().__init__(pretrained, self._explainer.steer)
+        self.calibrated = guard is not None
         content = f"{self._fingerprint}\nevidence\n{canonical_json(None if guard is None else asdict(guard))}"
         self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
 

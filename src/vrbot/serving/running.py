@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
     from vrbot.serving.service import Desk
 
+log = logging.getLogger(__name__)
+
+UNCALIBRATED = (
+    "confidence is not calibrated and no draft is marked as doubtful: make a guard with "
+    "`vrbot explain RUN --audit CORPUS --guard FILE` and serve with --guard FILE"
+)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 HEALTH_SECONDS = 30
 SHORTEST_SECRET = 32
@@ -89,9 +95,12 @@ def kept_secret(path: Path) -> str:
 def verified(plan: Plan) -> None:
     """Says in one line what is wrong with the model or the database, before any port is taken or process started."""
     from vrbot.agent.pretrained import FACTS, RUN, load_pretrained
+    from vrbot.model.vrbot import VRBot
 
     if plan.workers > 1 or not any((plan.model / name).is_file() for name in (FACTS, RUN)):
-        load_pretrained(plan.model, plan.corpus)  # one process verifies it anyway when it opens the desk
+        found = load_pretrained(plan.model, plan.corpus)  # one process verifies it anyway when it opens the desk
+        if plan.guard is None and isinstance(found.model, VRBot):
+            log.warning(UNCALIBRATED)
     Store.open(plan.database, create=True, witness=plan.witness).close()
 
 
@@ -103,6 +112,8 @@ def open_desk(plan: Plan) -> Desk:
     from vrbot.serving.service import Desk
 
     responder = responder_of(plan.model, plan.corpus, plan.guard)
+    if plan.workers == 1 and not getattr(responder, "calibrated", True):
+        log.warning(UNCALIBRATED)
     store = Store.open(plan.database, create=True, witness=plan.witness)
     switch = plan.settings.switch or KillSwitch(files_beside(plan.database)[1])
     rules = RulesDesk(switch, ClaimChecker(responder.inventory))

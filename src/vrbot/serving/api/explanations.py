@@ -9,14 +9,12 @@ from typing import Any
 def explanation_of(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Of a reply as plain values; what the model has no part for is None or empty.
 
-    `confidence` is calibrated where the server has a guard, else the model's own probability of the category.
+    `confidence` and `abstain` are what the server's guard says, and None without one: a probability of the model's own
+    is not calibrated, and where nobody looked for reasons to abstain, an empty list of them would look like none.
     """
     evidence = reply.get("evidence")
     evidence = evidence if isinstance(evidence, Mapping) else {}
-    categories = reply.get("categories") or {}
-    confidence = evidence.get("confidence")
-    if confidence is None and categories:
-        confidence = max(categories.values())
+    abstain = evidence.get("abstain")
     paths = [
         {"keyword": keyword["name"], **path}
         for keyword in evidence.get("keywords") or ()
@@ -28,7 +26,7 @@ def explanation_of(reply: Mapping[str, Any]) -> dict[str, Any]:
         "state": reply.get("state"),
         "action": action,
         "paths": paths,
-        "confidence": confidence,
-        "abstain": list(evidence.get("abstain") or ()),
+        "confidence": evidence.get("confidence"),
+        "abstain": None if abstain is None else list(abstain),
         "evidence": dict(evidence) or None,
     }

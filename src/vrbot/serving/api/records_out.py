@@ -142,7 +142,7 @@ class ExplanationOut(BaseModel):
     action: dict[str, Any]
     paths: list[dict[str, Any]]
     confidence: float | None
-    abstain: list[str]
+    abstain: list[str] | None
     evidence: dict[str, Any] | None
 
 

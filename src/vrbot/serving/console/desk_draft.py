@@ -143,8 +143,13 @@ class DraftColumn:
                     text("div", " · ".join(self._heard.of(reason) for reason in reasons))
 
     def _confidence(self, draft: Draft) -> None:
-        sure = evidence_of(draft.reply or {}).get("confidence")
+        reply = draft.reply or {}
+        evidence = evidence_of(reply)
+        sure = evidence.get("confidence")
         if sure is None:
+            if reply.get("categories") and evidence.get("abstain") is None:
+                line = text("div", self._heard("uncalibrated"), "hint").props('data-testid="uncalibrated"')
+                line.props["title"] = self._heard("uncalibrated text")
             return
         with ui.element("div").classes("confidence") as line:
             line.props["title"] = self._heard("confidence text")
