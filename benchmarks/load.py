@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +67,8 @@ async def insist(client: httpx.AsyncClient, figures: Figures, path: str, body: A
 async def consult(client: httpx.AsyncClient, number: int, args: argparse.Namespace, figures: Figures) -> str:
     """One consultation from its first word to its last."""
     chance = random.Random(number)
-    key = str((await insist(client, figures, "/consultations", {"language": "zh"})).json()["id"])
+    opening = {"language": "zh", "client_consultation_id": uuid.uuid4().hex}
+    key = str((await insist(client, figures, "/consultations", opening)).json()["id"])
     await asyncio.sleep(chance.random() * args.think)
     for turn in range(args.turns):
         began = time.perf_counter()
@@ -79,7 +81,8 @@ async def consult(client: httpx.AsyncClient, number: int, args: argparse.Namespa
         if draft["failure"] is not None:
             figures.failures += 1
             continue
-        seen = {"seen_sha256": draft["text_sha256"], "override_reason": "load"}
+        newest = said.json()["seq"]
+        seen = {"seen_sha256": draft["text_sha256"], "seen_turn": newest, "override_reason": "load"}
         await insist(client, figures, f"/drafts/{draft['id']}/approve", seen)
         await asyncio.sleep(args.think * (0.5 + chance.random()))
     return key

@@ -148,8 +148,8 @@ class DraftColumn:
         sure = evidence.get("confidence")
         if sure is None:
             if reply.get("categories") and evidence.get("abstain") is None:
-                line = text("div", self._heard("uncalibrated"), "hint").props('data-testid="uncalibrated"')
-                line.props["title"] = self._heard("uncalibrated text")
+                told = text("div", self._heard("uncalibrated"), "hint").props('data-testid="uncalibrated"')
+                told.props["title"] = self._heard("uncalibrated text")
             return
         with ui.element("div").classes("confidence") as line:
             line.props["title"] = self._heard("confidence text")

@@ -94,7 +94,7 @@ def _listed(folder: Path) -> Listed:
 
 
 def _corpus_view(plan: Plan, corpus: str, systems: Sequence[SystemRuns]) -> CorpusView:
-    content = Tabulated(f"{plan.title} · {corpus}", systems, ())
+    content = Tabulated(f"{plan.title} · {corpus}", systems, (), plan.against)
     tables = {
         "replies": score_table(content, "replies", REPLY_COLUMNS),
         "latents": score_table(content, "states and actions", LATENT_COLUMNS),
