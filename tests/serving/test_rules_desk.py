@@ -101,3 +101,74 @@ def test_what_goes_to_training_has_no_telephone_number(desk: Desk) -> None:
     (session,) = desk.annotation.export(RAY)
     assert "13812345678" not in session.turns[0].patient
     assert "头痛" in session.turns[0].patient
+
+
+def kinds_and_levels(text: str, conversation: list[tuple[str, str]]) -> set[tuple[str, str]]:
+    found = RulesDesk(KillSwitch("nowhere.json")).medication(text, conversation)
+    return {(finding["kind"], finding["level"]) for finding in found}
+
+
+def test_a_medicine_is_checked_against_what_approved_messages_advised() -> None:
+    before = [("I have a headache", "Take ibuprofen 400 mg."), ("It still hurts", "")]
+    assert ("interaction", "stop") in kinds_and_levels("Take warfarin too.", before)
+    assert ("duplicate", "stop") in kinds_and_levels("Take diclofenac.", before)
+    zh = [("头痛", "可以吃布洛芬。"), ("还是疼", "")]
+    assert ("duplicate", "stop") in kinds_and_levels("加双氯芬酸。", zh)
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        [("I have a headache", "Do not take ibuprofen."), ("All right", "")],
+        [("I have a headache", "Have you taken ibuprofen?"), ("No", "")],
+        [("头痛", "吃过布洛芬吗？"), ("没有", "")],
+        [("I have a headache", "Take ibuprofen."), ("It is no use", "Stop ibuprofen."), ("All right", "")],
+    ],
+)
+def test_what_was_only_asked_advised_against_or_stopped_is_not_taken(conversation: list[tuple[str, str]]) -> None:
+    assert kinds_and_levels("Take diclofenac.", conversation) == set()
+
+
+def test_a_draft_that_stops_what_was_advised_may_put_another_in_its_place() -> None:
+    before = [("I have a headache", "Take ibuprofen."), ("It is no use", "")]
+    assert kinds_and_levels("Stop ibuprofen and take diclofenac instead.", before) == set()
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Do you have any allergies?", "Penicillin."),
+        ("Any allergies to medicines?", "Yes, penicillin I think"),
+        ("Are you allergic to penicillin?", "Yes."),
+        ("有药物过敏吗？", "青霉素"),
+        ("您对什么药过敏？", "好像是青霉素。"),
+        ("对青霉素过敏吗？", "是的"),
+    ],
+)
+def test_a_bare_answer_is_read_with_its_question(question: str, answer: str) -> None:
+    conversation = [("My throat is sore. 嗓子疼", question), (answer, "")]
+    assert kinds_and_levels("amoxicillin", conversation) == {("allergy", "stop")}
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Do you have any allergies?", "No."),
+        ("Are you allergic to penicillin?", "No."),
+        ("对青霉素过敏吗？", "没有"),
+        ("有药物过敏吗？", "没有，吃过青霉素"),
+        ("Do you have any allergies?", "No, penicillin is fine"),
+    ],
+)
+def test_an_answer_that_denies_tells_of_no_allergy(question: str, answer: str) -> None:
+    found = kinds_and_levels("amoxicillin", [("My throat is sore. 嗓子疼", question), (answer, "")])
+    assert "allergy" not in {kind for kind, _ in found}
+
+
+def test_medicines_ages_and_conditions_are_read_from_bare_answers_too() -> None:
+    asked = [("I have a headache", "What medicines do you take?"), ("Warfarin.", "")]
+    assert ("interaction", "stop") in kinds_and_levels("Take ibuprofen.", asked)
+    assert ("child_age", "stop") in kinds_and_levels("aspirin", [("发烧", "孩子多大了？"), ("3", "")])
+    assert ("child_age", "stop") in kinds_and_levels("aspirin", [("Fever", "How old is the child?"), ("8 months", "")])
+    assert ("pregnancy", "stop") in kinds_and_levels("Take ibuprofen.", [("Hello", "Are you pregnant?"), ("Yes", "")])
+    assert ("contraindication", "stop") in kinds_and_levels("普萘洛尔", [("心慌", "有没有哮喘？"), ("有", "")])

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from vrbot.safety.claims import ClaimChecker, unsupported
+from vrbot.safety.conversation import facts_of
 from vrbot.safety.deidentify import deidentify
-from vrbot.safety.medication import check, extract_facts
+from vrbot.safety.medication import check
 from vrbot.safety.redflags import scan
 from vrbot.safety.switch import KillSwitch
 from vrbot.serving.safety_desk import CAUTION, STOP, Conversation, Finding
@@ -36,9 +37,8 @@ class RulesDesk:
         return [{**asdict(flag), "level": STOP if flag.severity == "emergency" else CAUTION} for flag in scan(text)]
 
     def medication(self, text: str, conversation: Conversation) -> Sequence[Finding]:
-        """The text against all the patient has told of themselves."""
-        facts = extract_facts("\n".join(patient for patient, _ in conversation))
-        return [asdict(finding) for finding in check(text, facts)]
+        """The text against all the patient has told of themselves and all that was advised before."""
+        return [asdict(finding) for finding in check(text, facts_of(conversation, text))]
 
     def unsupported(self, text: str, conversation: Conversation, reply: Mapping[str, Any]) -> Sequence[Finding]:
         """Medicines and diseases that neither the conversation nor the reply's own state and action name."""
