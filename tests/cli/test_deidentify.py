@@ -83,10 +83,47 @@ def test_what_cannot_be_done_is_said_in_one_line_and_nothing_is_changed(
 
     before = source.read_bytes()
     assert "one file of it" in refused(2, str(tmp_path), "--out", str(tmp_path / "out.jsonl"))
-    assert "--overwrite" in refused(2, str(source), "--out", str(source))
+    assert "is the source" in refused(2, str(source), "--out", str(source))
     assert "is the source" in refused(2, str(source), "--out", str(source), "--overwrite")
     assert source.read_bytes() == before
+    there = tmp_path / "there.jsonl"
+    there.write_text("kept\n", "utf-8")
+    assert "--overwrite" in refused(2, str(source), "--out", str(there))
+    assert there.read_text("utf-8") == "kept\n"
+    assert "is a folder" in refused(2, str(source), "--out", str(tmp_path), "--overwrite")
+    assert f"{there} is a file" in refused(2, str(source), "--out", str(there / "out.jsonl"))
     broken = tmp_path / "broken.jsonl"
     broken.write_text(source.read_text("utf-8") + "{\n", "utf-8")
     assert "broken.jsonl:3" in refused(1, str(broken), "--out", str(tmp_path / "out.jsonl"))
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_key_that_no_dialogue_has_is_named_and_nothing_is_written(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "clean.jsonl"
+    keys = ("--keep", "department", "--keep", "departement", "--keep", "ward")
+    assert vrbot(["deidentify", str(source), "--out", str(out), *keys]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.count("\n") == 1
+    assert "raw.jsonl has the key 'departement', 'ward'" in complaint
+    assert "department, name" in complaint
+    write_sessions(tmp_path / "plain.jsonl", [Session("plain", TURNS)])
+    assert vrbot(["deidentify", str(tmp_path / "plain.jsonl"), "--out", str(out), "--keep", "ward"]) == 2
+    assert "leave out --keep" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_file_without_dialogues_is_refused_and_nothing_is_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.jsonl").write_text("\n", "utf-8")
+    (tmp_path / "clean.jsonl").write_text("former\n", "utf-8")
+    command = ["deidentify", str(tmp_path / "empty.jsonl"), "--out", str(tmp_path / "clean.jsonl"), "--overwrite"]
+    for keep in ([], ["--keep", "department"]):
+        assert vrbot([*command, *keep]) == 1
+        complaint = capsys.readouterr().err
+        assert complaint.count("\n") == 1
+        assert "empty.jsonl" in complaint
+        assert "holds no dialogues" in complaint
+    assert (tmp_path / "clean.jsonl").read_text("utf-8") == "former\n"

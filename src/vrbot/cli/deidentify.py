@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from vrbot.cli.out_file import check_out_file
 from vrbot.cli.printing import counting, note, say, say_json, say_table
 from vrbot.dialogue.formats import ImportReport, guess_format, read_sessions, write_sessions
 from vrbot.dialogue.session import Session
-from vrbot.errors import UsageError
+from vrbot.errors import DataError, UsageError
 from vrbot.safety.private_chats import deidentify_session
 
 NOTICE = "Rules miss details: somebody must read the file before it leaves the house."
+KEYS_SHOWN = 12
+"""How many keys an error lists."""
 
 
 def deidentify(
@@ -42,24 +45,22 @@ def deidentify(
     """
     if source.is_dir():
         raise UsageError(f"{source} is a folder: name one file of it at a time")
-    if out.exists() and not overwrite:
-        raise UsageError(f"{out} is there already: choose another name, or add --overwrite to replace it")
-    if out.exists() and source.exists() and out.samefile(source):
-        raise UsageError(f"{out} is the source: write to another file, and delete the source when somebody has looked")
+    check_out_file(out, source, overwrite=overwrite)
     format = guess_format(source) if format is None else format
     prefix = source.stem if prefix is None else prefix
-    report, found = ImportReport(), Counter[str]()
+    report, found, keys = ImportReport(), Counter[str](), Counter[str]()
 
     def cleaned() -> Iterator[Session]:
         for number, session in enumerate(read_sessions(source, format, report=report), start=1):
             new_id = session.id if keep_ids else f"{prefix}-{number:06d}"
             result = deidentify_session(session, new_id, keep or ())
             found.update(result.found)
+            keys.update(session.extra.keys())
             if advance is not None:
                 advance(1)
             yield result.session
+        _check_read(source, report, keep or (), keys)  # an error here still leaves `out` as it was
 
-    out.parent.mkdir(parents=True, exist_ok=True)
     with counting("dialogues") as advance:
         write_sessions(out, cleaned())
     if as_json:
@@ -68,3 +69,14 @@ def deidentify(
     say(f"{report.sessions:,} dialogues, {report.turns:,} turns, {sum(found.values()):,} details replaced")
     say_table(("kind", "details"), sorted(found.items()))
     note(NOTICE)
+
+
+def _check_read(source: Path, report: ImportReport, keep: Collection[str], keys: Collection[str]) -> None:
+    """Refuses a source without dialogues, and keys to be kept that none of its dialogues has."""
+    if not report.sessions:
+        raise DataError(source, None, "file", "holds no dialogues", "give a file that does")
+    missing = [key for key in dict.fromkeys(keep) if key not in keys]
+    if missing:
+        named = ", ".join(map(repr, missing))
+        there = f"choose from {', '.join(sorted(keys)[:KEYS_SHOWN])}, or " if keys else ""
+        raise UsageError(f"no dialogue of {source} has the key {named}: {there}leave out --keep for it")
