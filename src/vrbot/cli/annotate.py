@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vrbot.cli.out_file import check_not_inside, check_out_file, check_out_folder, same_file
 from vrbot.cli.printing import note, say, say_table
-from vrbot.errors import UsageError
+from vrbot.errors import DataError, UsageError, VRBotError
 
 if TYPE_CHECKING:
     from vrbot.dialogue.corpus import Corpus
@@ -56,10 +57,12 @@ def propose(
     first: Annotated[int | None, typer.Option(min=1, help="Only so many dialogues [all].")] = None,
     order: Annotated[Order, typer.Option(help="Which dialogues come first.")] = Order.RANDOM,
     seed: Annotated[int, typer.Option(min=0, help="Of the order.")] = 1,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
 ) -> None:
     """Propose states and actions for the turns that lack them, dialogue by dialogue in the order asked for.
 
-    The inference networks read the physician's answer. A dialogue whose turns all have their labels is left out.
+    The inference networks read the physician's answer. A dialogue whose turns all have their labels is left out;
+    where all are, no file is written.
 
     \b
     Example:
@@ -70,9 +73,14 @@ def propose(
     from vrbot.explain.autolabel import AutoLabeller
     from vrbot.explain.proposals import write_proposals
 
+    check_out_file(out, overwrite=overwrite)
     system = open_system(run, corpus)
+    check_not_inside(out, run, system.corpus.directory)
     labeller = AutoLabeller(system.model, limits_of(system.config.network))  # type: ignore[arg-type]
     ranked = _ranked(labeller, system.corpus, split, order, seed)[:first]
+    if not ranked:
+        say(f"every turn of {split} is labelled: nothing to propose")
+        return
     proposed = labeller.propose(system.corpus, split, system.kind, ranked)
     write_proposals(out, proposed)
     if labeller.copied:
@@ -88,6 +96,7 @@ def export(
     form: Annotated[FileFormat, typer.Option("--format", help="How to write it.")] = FileFormat.LABEL_STUDIO,
     first: Annotated[int | None, typer.Option(min=1, help="Only so many dialogues [all].")] = None,
     setup: Annotated[Path | None, typer.Option(help="Also write Label Studio's labelling configuration here.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
     """Write proposals for annotators: Label Studio tasks with predictions, or canonical lines to edit by hand.
 
@@ -100,7 +109,15 @@ def export(
     from vrbot.explain.proposals import read_proposals, write_proposals
     from vrbot.files import atomic_write
 
+    check_out_file(out, proposals, overwrite=overwrite)
+    if setup is not None:
+        if same_file(setup, out):
+            raise UsageError(f"--setup and --out are both {out}: give each a file of its own")
+        check_out_file(setup, proposals, overwrite=overwrite or _holds(setup, SETUP), option="--setup")
     chosen = list(read_proposals(proposals))[:first]
+    if not chosen:
+        fix = "give a file that `vrbot annotate propose` wrote"
+        raise DataError(proposals, None, "file", "holds no dialogues", fix)
     if form is FileFormat.JSONL:
         say(f"{write_proposals(out, chosen):,} dialogues: {out}")
     else:
@@ -133,15 +150,26 @@ def take(
 
     if (proposals is None) != (accept is None):
         raise UsageError("--proposals and --accept go together: which proposals, and from which confidence on")
-    if out.exists() and any(out.iterdir()):
-        raise UsageError(f"{out} is not empty: give --out a new folder")
+    check_out_folder(out)
+    _refuse_twice(files)
     opened = Corpus.open(corpus)
     splits = {name: opened.sessions(name) for name in opened.split_names}
     source = {session.id: session for sessions in splits.values() for session in sessions}
-    given = [label for path in files for label in _read_given(path, source)]
+    taken = {path: _read_given(path, source) for path in files}
+    untouched = [path for path, labels in taken.items() if not labels]
+    if untouched and proposals is None:
+        raise _without_labels(untouched[0])
+    given = [label for labels in taken.values() for label in labels]
     proposed = [] if proposals is None else list(read_proposals(proposals))
     joined = join_labels(splits, given, proposed, accept)
+    if not any(joined.counts.values()):
+        raise VRBotError(
+            f"no label was found in {untouched[0]}, and no proposal of {proposals} fills a gap with a confidence of "
+            f"{accept} or more: lower --accept, or label some turns"
+        )
     joined.write(out)
+    for path in untouched:
+        note(f"no label was found in {path}: only proposals were taken for its dialogues")
     _note_unknown(given, opened)
     say_table(("labels", "number"), sorted(joined.counts.items()))
     say(f"written to {out}; next: vrbot prepare {out} --out FOLDER --like {corpus}")
@@ -149,22 +177,54 @@ def take(
 
 def _ranked(labeller: AutoLabeller, corpus: Corpus, split_name: str, order: Order, seed: int) -> list[int]:
     """The dialogues with something left to label, best first."""
+    import numpy as np
+
     from vrbot.explain.active_learning import active_order, random_order, turn_features
 
     split = corpus.split(split_name)
     labels = split.labels
-    whole = labels.state_known & (labels.category >= 0) & labels.keywords_known
+    whole = labels.state_known
+    if "category" in labeller.kinds:
+        answered = np.diff(split.texts.utterance_offsets)[1::2] > 0  # without an answer there is no action to label
+        whole = whole & (((labels.category >= 0) & labels.keywords_known) | ~answered)
     done = [
         session
         for session in range(split.num_sessions)
         if whole[split.session_offsets[session] : split.session_offsets[session + 1]].all()
     ]
+    if len(done) == split.num_sessions:
+        return []
     if order is Order.CORPUS:
         return [session for session in range(split.num_sessions) if session not in set(done)]
     if order is Order.RANDOM:
         return random_order(split.session_ids, done, seed=seed)
     unsure = labeller.uncertainty(split)
     return active_order(turn_features(split), split.session_ids, unsure, done, seed=seed)
+
+
+def _refuse_twice(files: list[Path]) -> None:
+    for number, path in enumerate(files):
+        if any(same_file(path, earlier) for earlier in files[:number]):
+            raise UsageError(f"{path} is given twice: name each file once")
+
+
+def _holds(path: Path, text: str) -> bool:
+    """Whether a file has exactly this text, so that writing it again loses nothing."""
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
+def _without_labels(path: Path) -> VRBotError:
+    """What is the matter with a file that holds no label, and the way out."""
+    if path.suffix.lower() != ".jsonl":
+        why = "nobody has submitted an annotation; annotate its tasks, then export them from Label Studio as JSON"
+    elif not path.read_bytes().strip():
+        why = "it holds no dialogues; give the file that somebody wrote labels into"
+    else:
+        why = (
+            "its turns have no label that the corpus does not have; write labels into them, "
+            f"or accept what is proposed with --proposals {path} --accept CONFIDENCE"
+        )
+    return VRBotError(f"no label was found in {path}: {why}")
 
 
 def _read_given(path: Path, source: dict[str, Session]) -> list[GivenLabel]:
