@@ -52,6 +52,15 @@ def test_the_smoke_plan_runs_in_processes_skips_what_is_done_and_reports(
     assert "| seq2seq | 1 |" in document.read_text("utf-8")
 
 
+def test_a_row_that_is_none_is_refused_before_anything_is_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert run(["experiment", "run", "smoke", "--out", str(out), "--only", "seq2sek"]) == 2
+    assert "no row 'seq2sek'; its rows: seq2seq, vrbot, references" in capsys.readouterr().err
+    assert not (out / "experiment.json").exists()
+
+
 def test_our_tables_are_made_and_published_and_one_whose_data_is_not_here_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

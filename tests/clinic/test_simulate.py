@@ -104,16 +104,22 @@ def test_a_prepared_clinic_knows_every_label_and_every_other_name(tmp_path, lang
         }
 
 
-def test_a_folder_with_something_in_it_is_replaced_only_on_request(tmp_path):
+def test_a_folder_with_something_in_it_is_replaced_only_on_request_and_only_a_simulated_one(tmp_path):
     out = tmp_path / "clinic"
     out.mkdir()
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="--overwrite"):
-        simulate_corpus(out, SimulationSettings(10, seed=1))
+    for asked, answer in ((False, "--overwrite"), (True, "will not be replaced")):
+        with pytest.raises(UsageError, match=answer):
+            simulate_corpus(out, SimulationSettings(10, seed=1), overwrite=asked)
     assert (out / "notes.txt").read_text() == "mine"
-    simulate_corpus(out, SimulationSettings(10, seed=1), overwrite=True)
-    assert not (out / "notes.txt").exists()
-    assert (out / "train.jsonl").exists()
+    (out / "notes.txt").unlink()
+    simulate_corpus(out, SimulationSettings(10, seed=1))
+    before = fingerprint(out)
+    with pytest.raises(UsageError, match="--overwrite"):
+        simulate_corpus(out, SimulationSettings(10, seed=2))
+    assert fingerprint(out) == before
+    simulate_corpus(out, SimulationSettings(10, seed=2), overwrite=True)
+    assert fingerprint(out) != before
     assert [path.name for path in tmp_path.iterdir()] == ["clinic"]
 
 

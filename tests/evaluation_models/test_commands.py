@@ -151,7 +151,9 @@ def test_runs_and_stored_replies_compare_alike(
     assert one == two
     assert one["values"].keys() == {"seq2seq", "vrbot"}
     assert {each["metric"] for each in one["contests"][0]["comparisons"]} == {"micro_f1", "bleu_2"}
-    assert "Holm" in capsys.readouterr().out
+    shown, test = capsys.readouterr().out, one["contests"][0]["comparisons"][0]["bootstrap"]
+    assert "Holm" in shown
+    assert "{difference:.4f} [{low:.4f}, {high:.4f}]".format(**test) in shown.replace("*", "").replace("+", "")
 
 
 @pytest.mark.parametrize(("form", "sign"), [("markdown", "| system |"), ("latex", "\\toprule"), ("csv", "system,")])
@@ -176,8 +178,20 @@ def test_runs_over_different_turns_are_refused(
 
 def test_a_system_is_not_compared_with_itself(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", str(run_folder), str(run_folder)]) == 2
+    capsys.readouterr()
     assert run(["compare", str(run_folder)]) == 2
-    assert "at least two" in capsys.readouterr().err
+    seen = capsys.readouterr().err
+    assert "at least two" in seen
+    assert "evaluating" not in seen
+
+
+def test_every_system_is_looked_for_before_the_first_is_evaluated(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", str(run_folder), str(tmp_path / "nowhere")]) != 0
+    seen = capsys.readouterr().err
+    assert "nowhere" in seen
+    assert "evaluating" not in seen
 
 
 def test_a_probe_prints_the_chain_and_writes_it(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vrbot.cli.evaluate import Protocol, Variant, measure_system
-from vrbot.cli.printing import note, say, say_table
+from vrbot.cli.printing import note
+from vrbot.cli.score_tables import Format, say_scores
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.evaluation.meddg import MedDGOptions, measure_meddg
@@ -21,8 +21,7 @@ from vrbot.evaluation.recorded import corpus_vectors, vectors_from_file
 from vrbot.evaluation.reply_files import read_replies
 from vrbot.evaluation.scorecard import Options, Resources, measure
 from vrbot.evaluation.side_by_side import Candidate, SideBySide, compare_candidates, contests_table, values_table
-from vrbot.evaluation.systems import open_system
-from vrbot.evaluation.tables import Table
+from vrbot.evaluation.systems import System, open_system
 from vrbot.evaluation.trivial import measure_references
 from vrbot.evaluation.turns import ScoredTurn
 from vrbot.files import atomic_write
@@ -51,15 +50,6 @@ COMPARED = {
 }
 
 
-class Format(StrEnum):
-    """How tables are written."""
-
-    TERMINAL = "terminal"
-    MARKDOWN = "markdown"
-    LATEX = "latex"
-    CSV = "csv"
-
-
 # Long only because every option of the verb stands in its signature.
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or files of `evaluate --replies`.")],
@@ -86,9 +76,12 @@ def compare(
         vrbot compare seq2seq.jsonl vrbot.jsonl --format latex
     """
     opened = None if corpus is None else Corpus.open(corpus)
+    if len(runs) + references < 2:
+        raise UsageError("a comparison needs at least two systems: name two runs or files, or add --references")
     collected = _Collected(opened, split, beam)
-    for path, name in zip(runs, _names(runs), strict=True):
-        collected.add(path, name)
+    systems = [(path, name, collected.open(path)) for path, name in zip(runs, _names(runs), strict=True)]
+    for path, name, system in systems:
+        collected.add(path, name, system)
     if references:
         collected.add_references()
     candidates = collected.candidates(protocol, MedDGOptions(variant.value), vectors)
@@ -101,7 +94,7 @@ def compare(
     options = Options() if protocol is Protocol.VRBOT else MedDGOptions(variant.value)
     values = values_table("Systems side by side", found, (f"Protocol {protocol.value}: {options.stated()}",))
     for table in (values, contests_table(f"Differences from {next(iter(found.values))}", found)):
-        _say(table, form)
+        say_scores(table, form)
     if json_file is not None:
         _write_json(json_file, found, protocol, options.as_dict())
 
@@ -114,16 +107,22 @@ class _Collected:
         self.turns: dict[str, list[ScoredTurn]] = {}
         self.stored: dict[str, Path] = {}
 
-    def add(self, path: Path, name: str) -> None:
+    def open(self, path: Path) -> System | None:
+        """The system of a folder, None for a file of replies; what is neither is refused before anything is done."""
         if path.is_file():
-            self.stored[name] = path
-            self.turns[name] = []  # keeps the place; read when the corpus, and so the numbers, are known
-            return
+            return None
         system = open_system(path, None if self.corpus is None else self.corpus.directory)
         if self.corpus is None:
             self.corpus = system.corpus
         elif system.corpus.fingerprint != self.corpus.fingerprint:
             raise UsageError(f"{path} is of another corpus than {self.corpus.directory}: give one with --corpus")
+        return system
+
+    def add(self, path: Path, name: str, system: System | None) -> None:
+        if system is None:
+            self.stored[name] = path
+            self.turns[name] = []  # keeps the place; read when the corpus, and so the numbers, are known
+            return
         note(f"evaluating {path}")
         self.turns[name] = measure_system(name, system, self.split, self.beam)[name].turns
 
@@ -168,26 +167,6 @@ def _names(runs: Sequence[Path]) -> list[str]:
     if len(set(runs)) < len(runs):
         raise UsageError("one run is given twice: a system cannot be compared with itself")
     return short if len(set(short)) == len(short) and all(short) else [str(path) for path in runs]
-
-
-def _say(table: Table, form: Format) -> None:
-    if form is Format.MARKDOWN:
-        say(table.to_markdown())
-    elif form is Format.LATEX:
-        say(table.to_latex())
-    elif form is Format.CSV:
-        say(table.to_csv())
-    else:
-        say(table.title)
-        say_table(table.columns, [[_shown(table, cell.value, cell.marker) for cell in row] for row in table.rows])
-        for line in (*table.notes, ""):
-            say(line)
-
-
-def _shown(table: Table, value: float | int | str | None, marker: str) -> str | None:
-    if value is None:
-        return None
-    return (f"{value:.{table.decimals}f}" if isinstance(value, float) else str(value)) + marker
 
 
 def _write_json(path: Path, found: SideBySide, protocol: Protocol, options: Mapping[str, object]) -> None:

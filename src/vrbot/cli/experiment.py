@@ -50,6 +50,7 @@ def run(
         vrbot experiment run smoke
     """
     from vrbot.config import parse_assignments
+    from vrbot.experiments.folder import REFERENCES
     from vrbot.experiments.plans import plan_of
     from vrbot.experiments.runner import begin, jobs_of
     from vrbot.experiments.smoke import smoke_corpus
@@ -60,6 +61,9 @@ def run(
     if plan == "smoke" and not corpora:
         corpora = [smoke_corpus(place.with_name(f"{place.name}-corpus"))]
     changes = parse_assignments(settings or [])
+    for name in only or ():
+        if name != REFERENCES:
+            chosen.row(name)  # a wrong one is refused before anything is begun
     folder = begin(place, chosen, corpora, seeds=wanted, recipe_name=recipe, settings=changes)
     for row in chosen.missing:
         note(f"{row.name} is left out: {row.reason}")

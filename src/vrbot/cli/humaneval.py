@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from vrbot.cli.compare import Format
-from vrbot.cli.printing import note, say, say_table
+from vrbot.cli.printing import note, say
+from vrbot.cli.score_tables import Format, say_scores
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.session import Session
 from vrbot.errors import UsageError
@@ -20,7 +20,6 @@ from vrbot.evaluation.human_scores import HumanScores, score_study
 from vrbot.evaluation.human_study import KEY, SHEETS, STUDY, read_key, read_study
 from vrbot.evaluation.human_systems import read_field
 from vrbot.evaluation.human_tables import human_tables
-from vrbot.evaluation.tables import Cell, Table
 from vrbot.files import atomic_write
 
 HELP = """Blind human evaluation: draw sheets for raters, and score what they filled in.
@@ -89,7 +88,7 @@ def score(
         raise UsageError(f"nothing is filled in yet in {folder / SHEETS}: collect the raters' sheets first")
     found = score_study(study, unblinded, judgements)
     for table in human_tables(found):
-        _say(table, form)
+        say_scores(table, form)
     if json_file is not None:
         _write_json(json_file, found)
 
@@ -109,27 +108,6 @@ class _Recorded:
         if name not in self.places:
             raise UsageError(f"{self.corpus.directory} has no dialogue {name!r}: give the corpus that was evaluated")
         return self.corpus.session(*self.places[name])
-
-
-def _say(table: Table, form: Format) -> None:
-    if form is Format.TERMINAL:
-        say(table.title)
-        say_table(table.columns, [[_shown(table, cell) for cell in row] for row in table.rows])
-        for line in (*table.notes, ""):
-            say(line)
-        return
-    written = {Format.MARKDOWN: table.to_markdown, Format.LATEX: table.to_latex, Format.CSV: table.to_csv}
-    say(written[form]())
-
-
-def _shown(table: Table, cell: Cell) -> str | None:
-    def number(value: float) -> str:
-        return f"{value:.{table.decimals}f}"
-
-    if not isinstance(cell.value, float):
-        return None if cell.value is None else str(cell.value)
-    interval = "" if cell.low is None or cell.high is None else f" [{number(cell.low)}, {number(cell.high)}]"
-    return number(cell.value) + interval
 
 
 def _write_json(path: Path, found: HumanScores) -> None:

@@ -23,6 +23,7 @@ from vrbot.files import atomic_write
 
 SPLITS = ("train", "valid", "test")
 MIN_DIALOGUES = 10
+RECORD = "simulation.json"
 NOTICE = "Simulated: patients, physicians and medical facts are fictional, for demonstration and not for treatment."
 
 
@@ -99,7 +100,8 @@ def simulate_corpus(
 ) -> SimulationReport:
     """Write train.jsonl, valid.jsonl, test.jsonl and the world's files into the folder `out`.
 
-    The folder appears complete or not at all. One that is not empty is replaced only with `overwrite`.
+    The folder appears complete or not at all. One that is not empty is replaced only with `overwrite`, and only
+    where it was simulated.
     """
     target = Path(out)
     _require_free(target, overwrite)
@@ -131,7 +133,7 @@ def _write(folder: Path, splits: dict[str, list[Session]], settings: SimulationS
         entities=len(world.entities),
         aliases=len(world.aliases(settings.language)),
     )
-    with atomic_write(folder / "simulation.json") as file:
+    with atomic_write(folder / RECORD) as file:
         record = {"notice": NOTICE, "settings": asdict(settings), "report": asdict(report)}
         file.write(json.dumps(record, ensure_ascii=False, indent=2) + "\n")
     return report
@@ -158,6 +160,8 @@ def _require_free(target: Path, overwrite: bool) -> None:
         raise UsageError(f"{target} is a file: name a folder")
     if target.is_dir() and any(target.iterdir()) and not overwrite:
         raise UsageError(f"{target} is not empty: choose another folder, or add --overwrite to replace it")
+    if target.is_dir() and any(target.iterdir()) and not (target / RECORD).is_file():
+        raise UsageError(f"{target} holds no simulated dialogues and will not be replaced: choose another folder")
 
 
 def _put_in_place(draft: Path, target: Path) -> None:

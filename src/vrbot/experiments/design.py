@@ -96,7 +96,8 @@ class Plan:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise UsageError(f"plan {self.name} has no row {name!r}; its rows: {', '.join(row.name for row in self.rows)}")
+        rows = [row.name for row in self.rows] + ["references"] * self.references
+        raise UsageError(f"plan {self.name} has no row {name!r}; its rows: {', '.join(rows)}")
 
     def base(self, recipe: Config, changes: Mapping[str, Any]) -> Config:
         """The settings of every row before what the plan varies; `changes` are the user's, the same for all."""
