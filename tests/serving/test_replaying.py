@@ -58,7 +58,7 @@ def some_days_work(served: Served) -> list[str]:
         first = [served.said(talk, text) for talk, text in zip(talks, SAID, strict=True)]
         answers = list(physicians.map(lambda turn: drafted(f"/turns/{turn['id']}/drafts"), first))
         for draft in answers[::2]:
-            seen = {"seen_sha256": draft["text_sha256"], "override_reason": "a test"}
+            seen = {"seen_sha256": draft["text_sha256"], "seen_turn": 1, "override_reason": "a test"}
             assert served.post(f"/drafts/{draft['id']}/approve", seen).status_code == 200
         second = [served.said(talk, "还有发烧", "t2") for talk in talks]
         list(physicians.map(lambda turn: drafted(f"/turns/{turn['id']}/drafts"), second))
