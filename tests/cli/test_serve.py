@@ -35,7 +35,7 @@ def test_what_cannot_be_served_is_said_in_one_line(
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("{}")
     assert vrbot(["serve", "nowhere"]) == 2
-    assert "nowhere is not a folder with either a saved model nor a run" in one_line(capsys)
+    assert "nowhere is neither a saved model nor a run" in one_line(capsys)
     assert list(tmp_path.glob("desk*")) == []
     assert vrbot(["serve", "run", "--database", "postgresql+psycopg://desk@127.0.0.1:1/desk"]) == 1
     assert "127.0.0.1:1/desk" in one_line(capsys)

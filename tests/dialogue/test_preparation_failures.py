@@ -11,7 +11,9 @@ import pytest
 from tests.dialogue.invented import SIZES, contents
 from vrbot.cli.main import run
 from vrbot.dialogue.corpus import Corpus
-from vrbot.dialogue.preparation import PreparationSettings, prepare
+from vrbot.dialogue.formats import write_sessions
+from vrbot.dialogue.preparation import PreparationSettings, prepare, split_of
+from vrbot.dialogue.session import Session, Turn
 from vrbot.errors import DataError, UsageError
 
 
@@ -48,6 +50,59 @@ def test_an_id_may_stand_in_one_split_only(source: Path, tmp_path: Path, capsys:
     assert leftovers(tmp_path) == ["in"]
     assert run(["prepare", str(folder), "--out", str(out), "--skip-bad"]) == 0
     assert {name: Corpus.open(out).split(name).num_sessions for name in SIZES} == SIZES
+
+
+@pytest.mark.parametrize("options", [[], ["--minimum-mentions", "1"]])
+def test_a_training_file_without_dialogues_is_refused_and_leaves_nothing_behind(
+    source: Path, tmp_path: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, train = tmp_path / "in", tmp_path / "in" / "train.jsonl"
+    shutil.copytree(source, folder)
+    command = ["prepare", str(folder), "--out", str(tmp_path / "out"), *options]
+    for content, said in (
+        ("", "holds no dialogues: "),
+        ("3\n{}\n", "holds no dialogues (2 of the source skipped): "),
+    ):
+        train.write_text(content, encoding="utf-8")
+        assert run([*command, "--skip-bad"]) == 1
+        assert f"{train}: {said}" in capsys.readouterr().err.splitlines()[-1]
+        assert leftovers(tmp_path) == ["in"]
+
+
+def test_one_file_of_which_nothing_falls_into_training_is_refused_unless_words_come_from_a_corpus(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "all.jsonl", tmp_path / "out"
+    name = next(f"d-{number}" for number in range(1000) if split_of(f"d-{number}") == "test")
+    write_sessions(file, [Session(name, (Turn("你好", "好"),))])
+    assert run(["prepare", str(file), "--out", str(out)]) == 1
+    assert f"{file}: holds no dialogues for training: add more, or give a folder" in capsys.readouterr().err
+    prepare(source, tmp_path / "corpus")
+    assert run(["prepare", str(file), "--out", str(out), "--like", str(tmp_path / "corpus")]) == 0
+    assert Corpus.open(out).split("test").num_sessions == 1
+    file.write_text("", encoding="utf-8")
+    assert run(["prepare", str(file), "--out", str(tmp_path / "none"), "--like", str(out)]) == 1
+    assert f"{file}: holds no dialogues: " in capsys.readouterr().err
+    assert leftovers(tmp_path) == ["all.jsonl", "corpus", "out"]
+
+
+def test_names_in_labels_that_are_no_entity_are_reported_with_a_way_out(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, first = tmp_path / "in", tmp_path / "first"
+    shutil.copytree(source, folder)
+    turns = (Turn("你好", "好", ("怪病", "疯病")), Turn("怪", "好", ("怪病",)))
+    write_sessions(folder / "train.jsonl", [Session("one", turns)])
+    for split in ("valid", "test"):
+        write_sessions(folder / f"{split}.jsonl", [])
+    said = (
+        "unlinked labels: 3 times a label uses one of 2 names that are no entity, most often 怪病 (2), 疯病 (1): "
+        "they are left out of their labels: name them with --entities or --alias"
+    )
+    assert run(["prepare", str(folder), "--out", str(first)]) == 0
+    assert said in capsys.readouterr().out.splitlines()
+    assert run(["prepare", str(folder), "--out", str(tmp_path / "second"), "--like", str(first)]) == 0
+    assert f"{said} when {first} is prepared" in capsys.readouterr().out.splitlines()
 
 
 def test_a_failure_while_writing_leaves_nothing_behind(

@@ -70,9 +70,8 @@ def load_pretrained(directory: Path | str, corpus: Path | str | None = None) -> 
         return _load_saved(directory)
     if (directory / RUN).is_file():
         return _load_run(directory, None if corpus is None else Path(corpus))
-    there = "has neither" if directory.is_dir() else "is not a folder with either"
     raise UsageError(
-        f"{directory} {there} a saved model nor a run: give a folder that save_pretrained or `vrbot train` wrote"
+        f"{directory} is neither a saved model nor a run: give a folder that `vrbot train` or `vrbot export` wrote"
     )
 
 
@@ -141,7 +140,7 @@ def _copy_encoder(source: str, target: Path) -> None:
 
 
 def _load_saved(directory: Path) -> Pretrained:
-    corpus = Corpus.open(directory)  # verifies every file
+    corpus = Corpus.open(directory, saved_model=True)  # verifies every file
     facts = _facts_of(json.loads((directory / FACTS).read_text(encoding="utf-8")), directory / FACTS)
     settings = yaml.safe_load((directory / CONFIG).read_text(encoding="utf-8"))
     if (directory / ENCODER).is_dir():
@@ -197,7 +196,8 @@ def _load_run(directory: Path, corpus_path: Path | None) -> Pretrained:
 def _corpus_of_run(directory: Path, run: Mapping[str, Any], given: Path | None) -> Corpus:
     path = Path(run["corpus"]) if given is None else given
     if not path.is_dir():
-        raise DataError(directory / RUN, None, "corpus", f"{path} is not there", "put it back, or say where it is now")
+        way_out = "put it back, or say where it is now with --corpus"
+        raise DataError(directory / RUN, None, "corpus", f"{path} is not there", way_out)
     corpus = Corpus.open(path)
     if corpus.fingerprint != run["corpus_fingerprint"]:
         raise UsageError(f"{path} has other words, entities or graph than the model of {directory} was trained on")

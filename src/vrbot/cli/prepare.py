@@ -96,14 +96,14 @@ def prepare(
     if json_file is not None:
         with atomic_write(json_file) as file:
             file.write(json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n")
-    _say_report(report)
+    _say_report(report, like)
 
 
 def _say_skipped(error: DataError) -> None:
     note(f"skipped: {error}")
 
 
-def _say_report(report: PreparationReport) -> None:
+def _say_report(report: PreparationReport, like: Path | None) -> None:
     header = ("split", "dialogues", "turns", "tokens", "unknown %", "dialogues with entities %", "utterances %")
     rows = [
         (
@@ -128,7 +128,12 @@ def _say_report(report: PreparationReport) -> None:
     _say_dropped(knowledge.aliases_dropped)
     if report.unlinked:
         worst = ", ".join(f"{name} ({count:,})" for name, count in most_frequent(report.unlinked)[:SHOWN_ALIASES])
-        say(f"unlinked labels: {report.unlinked.total():,} of {len(report.unlinked):,} names, most often {worst}")
+        when = "" if like is None else f" when {like} is prepared"
+        say(
+            f"unlinked labels: {report.unlinked.total():,} times a label uses one of {len(report.unlinked):,} names "
+            f"that are no entity, most often {worst}: they are left out of their labels: "
+            f"name them with --entities or --alias{when}"
+        )
     if report.skipped:
         say(f"skipped dialogues: {report.skipped:,}")
     for repair, count in report.repairs.items():

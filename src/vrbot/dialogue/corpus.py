@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from vrbot.dialogue.canonical import session_from_line
 from vrbot.dialogue.encoding import TextEncoder
-from vrbot.dialogue.manifest import Manifest, read_manifest, verify_files
+from vrbot.dialogue.manifest import A_RUN, A_SAVED_MODEL, Manifest, kind_of, read_manifest, verify_files
 from vrbot.dialogue.segment import Segmenter, open_segmenter
 from vrbot.dialogue.session import Session
 from vrbot.dialogue.sources import Place
@@ -50,9 +50,15 @@ class Corpus:
         self._splits: dict[str, Split] = {}
 
     @classmethod
-    def open(cls, directory: Path | str, verify: bool = True) -> Corpus:
-        """Opens a corpus; IntegrityError names the first file that is not as it was written."""
+    def open(cls, directory: Path | str, verify: bool = True, *, saved_model: bool = False) -> Corpus:
+        """Opens a corpus; IntegrityError names the first file that is not as it was written.
+
+        With `saved_model` it may be a saved model, too, which has the words, entities and graph but no dialogues.
+        """
         directory = Path(directory)
+        kind = kind_of(directory)
+        if kind == A_RUN or (kind == A_SAVED_MODEL and not saved_model):
+            raise UsageError(f"{directory} is {kind}, not a corpus: give the folder that `vrbot prepare` wrote")
         manifest = read_manifest(directory)
         if verify:
             verify_files(directory, manifest)

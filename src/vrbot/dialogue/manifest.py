@@ -13,6 +13,8 @@ from vrbot.files import atomic_write, sha256_of
 
 MANIFEST = "manifest.json"
 SCHEMA_VERSION = 1
+A_RUN, A_SAVED_MODEL, A_CORPUS = "a run", "a saved model", "a corpus"
+_KINDS = {"run.json": A_RUN, "model.json": A_SAVED_MODEL, "inventory.json": A_CORPUS}
 _AGAIN = "prepare the corpus again, or restore the file from a copy"
 
 
@@ -42,6 +44,11 @@ def write_manifest(directory: Path, settings: dict[str, Any], counts: dict[str, 
     with atomic_write(directory / MANIFEST) as file:
         file.write(manifest.text())
     return manifest
+
+
+def kind_of(directory: Path) -> str | None:
+    """What a folder with a manifest is, by the first file that only such a folder has; None where it has none."""
+    return next((kind for name, kind in _KINDS.items() if (directory / name).is_file()), None)
 
 
 def read_manifest(directory: Path) -> Manifest:

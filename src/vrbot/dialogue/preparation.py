@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
 from vrbot.dialogue.corpus import Corpus, copy_knowledge, fingerprint_of, write_knowledge, write_split
 from vrbot.dialogue.encoding import write_pieces
 from vrbot.dialogue.formats import SPLITS, ImportReport, guess_format, read_sessions, split_files
-from vrbot.dialogue.manifest import MANIFEST, write_manifest
+from vrbot.dialogue.manifest import A_CORPUS, MANIFEST, kind_of, write_manifest
 from vrbot.dialogue.preparation_knowledge import (
     KnowledgeFiles,
     PreparedKnowledge,
@@ -37,7 +38,7 @@ from vrbot.dialogue.vocabulary import (
     build_vocabulary,
     listed_vocabulary,
 )
-from vrbot.errors import DataError, UsageError
+from vrbot.errors import DataError, UsageError, VRBotError
 from vrbot.files import sha256_of, sync_folder
 
 SPLIT_SHARES = {"train": 80, "valid": 10, "test": 10}
@@ -81,7 +82,7 @@ def prepare(
     started = perf_counter()
     _check_use(out, settings, workers, overwrite)
     sources = _Sources.find(source, settings.format)
-    like = None if settings.like is None else Corpus.open(settings.like)
+    like = None if settings.like is None else Corpus.open(settings.like, saved_model=True)
     trust = settings.trust_aliases
     knowledge = gather_knowledge(settings.knowledge, trust_aliases=trust) if like is None else knowledge_of(like)
     if settings.minimum_mentions > 0 or settings.minimum_labelled > 0:
@@ -91,6 +92,8 @@ def prepare(
     report = ImportReport()
     with open_readers(reader, workers, dask) as read_all:
         read = _gather(read_all(sources.sessions(on_bad, report)), on_progress)
+    if not read["train"].session_ids and (like is None or not report.sessions):
+        sources.refuse_empty(report)
     with _new_directory(out, overwrite) as directory:
         vocabulary, characters = _write_shared(directory, settings, knowledge, like, read["train"])
         counts = _write_splits(directory, vocabulary, characters, read)
@@ -126,8 +129,10 @@ def _check_use(out: Path, settings: PreparationSettings, workers: int, overwrite
         return
     if not overwrite:
         raise UsageError(f"{out} already exists: choose another place, or replace it with --overwrite")
-    if not (out / MANIFEST).is_file():
-        raise UsageError(f"{out} is not a prepared corpus and will not be replaced: choose another place")
+    kind = kind_of(out)
+    if not (out / MANIFEST).is_file() or kind not in (None, A_CORPUS):
+        found = "is" if kind in (None, A_CORPUS) else f"is {kind},"
+        raise UsageError(f"{out} {found} not a prepared corpus and will not be replaced: choose another place")
 
 
 @dataclass(frozen=True)
@@ -168,8 +173,21 @@ class _Sources:
 
     def training(self, on_bad: Callable[[DataError], None] | None) -> Iterator[Session]:
         """The sessions of the training split; what cannot be read is complained about when everything is read."""
-        passed_over = None if on_bad is None else lambda error: None
-        return (session for split, session in self.sessions(passed_over, ImportReport()) if split == "train")
+        passed_over, report = None if on_bad is None else lambda error: None, ImportReport()
+        found = (session for split, session in self.sessions(passed_over, report) if split == "train")
+        first = next(found, None)
+        if first is None:
+            self.refuse_empty(report)
+        return chain([first], found)
+
+    def refuse_empty(self, report: ImportReport) -> NoReturn:
+        """Complains that nothing was found to learn from."""
+        file = self.files.get("train", next(iter(self.files.values())))
+        if "" in self.files and report.sessions:
+            way_out = "add more, or give a folder with train, valid and test"
+            raise VRBotError(f"{file}: holds no dialogues for training: {way_out}")
+        skipped = f" ({report.skipped:,} of the source skipped)" if report.skipped else ""
+        raise VRBotError(f"{file}: holds no dialogues{skipped}: give a file with at least one")
 
 
 def split_of(session_id: str) -> str:
