@@ -9,6 +9,7 @@ import pytest
 
 from tests.real_data import needs_program
 from tests.serving.fakes import DeskAtWork
+from tests.serving.open_pages import OpenPages, open_pages
 from tests.serving.postgres import Server, running_postgres
 from vrbot.serving.store import Store
 
@@ -68,3 +69,11 @@ def store(database: str, open_store: OpenStore) -> Store:
 @pytest.fixture
 def work(store: Store) -> DeskAtWork:
     return DeskAtWork(store)
+
+
+@pytest.fixture
+def pages() -> Iterator[OpenPages]:
+    store = Store.open("sqlite://", create=True)
+    with open_pages(store) as found:
+        yield found
+    store.close()

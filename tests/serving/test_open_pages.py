@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -11,23 +11,14 @@ import pytest
 
 from tests.real_data import REPOSITORY
 from tests.serving.api.served import PASSWORD
-from tests.serving.open_pages import OpenPages, in_a_loop, open_pages
+from tests.serving.open_pages import OpenPages, in_a_loop
 from vrbot.serving.actors import OPERATOR
 from vrbot.serving.console.desk_actions import Seen
 from vrbot.serving.safety_desk import findings_sha256
-from vrbot.serving.store import Store
 
 CONSOLE = REPOSITORY / "src/vrbot/serving/console"
 WITHOUT_PATIENTS = ("shell.py", "parts.py", "card_page.py", "experiments_page.py")
 """What anybody who is signed in may read, and the one place where the sign-in is looked at."""
-
-
-@pytest.fixture
-def pages() -> Iterator[OpenPages]:
-    store = Store.open("sqlite://", create=True)
-    with open_pages(store) as found:
-        yield found
-    store.close()
 
 
 ENDINGS: dict[str, Callable[[OpenPages], object]] = {

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from tests.serving.api.served import Served, desk_of, serving
 from tests.serving.conftest import OpenStore
 from tests.serving.fakes import ANN, BOB, RAY, DeskAtWork
-from tests.serving.open_pages import OpenPages, in_a_loop, open_pages
+from tests.serving.open_pages import OpenPages, in_a_loop
 from vrbot.serving.audit import verify
 from vrbot.serving.console import desk_draft
 from vrbot.serving.problems import ConflictError, InvalidInputError, UnavailableError
@@ -24,14 +24,6 @@ from vrbot.serving.store import Store
 def served() -> Iterator[Served]:
     store = Store.open("sqlite://", create=True)
     with serving(desk_of(store)) as found:
-        yield found
-    store.close()
-
-
-@pytest.fixture
-def pages() -> Iterator[OpenPages]:
-    store = Store.open("sqlite://", create=True)
-    with open_pages(store) as found:
         yield found
     store.close()
 

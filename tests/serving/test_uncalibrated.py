@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from tests.agent.conftest import run, tiny_corpus
 from tests.console.scripted import Scripted
-from tests.serving.open_pages import OpenPages, in_a_loop, open_pages
+from tests.serving.open_pages import OpenPages, in_a_loop
 from tests.serving.test_replaying import GUARD
 from vrbot.serving.api.explanations import explanation_of
 from vrbot.serving.api.settings import AppSettings
@@ -21,7 +21,6 @@ from vrbot.serving.drafting import Drafting
 from vrbot.serving.responder import responder_of
 from vrbot.serving.running import Plan, open_desk, verified
 from vrbot.serving.safety_desk import Conversation
-from vrbot.serving.store import Store
 
 __all__ = ["run", "tiny_corpus"]
 
@@ -32,14 +31,6 @@ class Unguarded(Scripted):
     def what_if(self, conversation: Conversation, change: Mapping[str, Any]) -> Mapping[str, Any]:
         reply = dict(super().what_if(conversation, change))
         return {**reply, "evidence": {**reply["evidence"], "confidence": None, "abstain": None}}
-
-
-@pytest.fixture
-def pages() -> Iterator[OpenPages]:
-    store = Store.open("sqlite://", create=True)
-    with open_pages(store) as found:
-        yield found
-    store.close()
 
 
 def test_a_trained_model_is_sure_of_nothing_without_a_guard_and_of_something_with_one(

@@ -160,4 +160,10 @@ def build_model(name: str, config: Config, corpus: Corpus) -> nn.Module:
     strangers = [other for other in config.training.rate_factors if other not in CATALOGUE]
     if strangers:
         raise ConfigError(f"training.rate_factors: {strangers[0]!r} is not a model; known: {', '.join(CATALOGUE)}")
+    # States and actions are made of entities; systems that have neither learn from words alone.
+    if not corpus.inventory.names and not {"state", "category"}.isdisjoint(CATALOGUE[name].labels):
+        raise UsageError(
+            f"{corpus.directory} has no entities: prepare it again with --graph, --lexicon or --entities, or train a "
+            "model without states and actions (such as hred)"
+        )
     return at_rate(config.training.rate_factors.get(name, 1.0), CATALOGUE[name].build(config, world_of(corpus)))

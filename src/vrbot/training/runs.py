@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import torch
 
-from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.config import Config
 from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
@@ -77,7 +76,6 @@ def train_run(
         corpus = Corpus.open(plan.corpus, verify=workers.is_first)
         if description is not None and corpus_digest(corpus) != description.corpus_sha256:
             raise UsageError(f"{plan.corpus} is not the corpus this run was started with: prepare that one again")
-        _refuse_without_entities(plan, corpus)
         torch.manual_seed(derived_seed(plan.seed, Use.INITIAL_WEIGHTS))
         model = parts.build(plan.model, plan.config, corpus)
         if description is None:
@@ -86,16 +84,6 @@ def train_run(
         held: AbstractContextManager[None] = folder.locked() if workers.is_first else nullcontext()
         with held:
             return _train(folder, plan, parts, corpus, model, workers)
-
-
-def _refuse_without_entities(plan: RunPlan, corpus: Corpus) -> None:
-    """States and actions are made of entities; systems that have neither learn from words alone."""
-    entry = CATALOGUE.get(plan.model)
-    if entry is not None and not corpus.inventory.names and not {"state", "category"}.isdisjoint(entry.labels):
-        raise UsageError(
-            f"{plan.corpus} has no entities: prepare it again with --graph, --lexicon or --entities, or train a model "
-            "without states and actions (such as hred)"
-        )
 
 
 def _refuse_without_labels(plan: RunPlan, data: TrainingData, needed: Sequence[str]) -> None:
