@@ -112,6 +112,23 @@ def test_words_become_readable_text_again() -> None:
     assert ENCODER.decode([word("咳嗽"), word("，"), PAD, word("CT"), EOS, word("咳嗽")]) == "咳嗽，CT"
 
 
+def test_a_reply_names_nothing_twice_in_a_row_of_a_list() -> None:
+    assert _as_reply("有没有", "发烧", "，", "发热", "，", "发烧", "？") == "有没有发烧？"
+    assert _as_reply("咳嗽", "，", "CT", "，", "咳嗽") == "咳嗽，CT，咳嗽"
+    assert _as_reply("咳嗽", "咳嗽") == "咳嗽咳嗽"
+    assert _as_reply("孩子", "，", "孩子") == "孩子，孩子"
+
+
+@given(st.lists(st.sampled_from([*NAMES, "，", "孩子", "查"]), max_size=12))
+def test_a_reply_keeps_every_entity_and_every_word_that_names_none(words: list[str]) -> None:
+    said = _as_reply(*words)
+    assert all((word in said) == (word in words) for word in (*NAMES, "孩子", "查"))
+
+
+def _as_reply(*words: str) -> str:
+    return ENCODER.decode([ENCODER.vocabulary.id_of(word) for word in words])
+
+
 def test_an_unknown_segmenter_is_refused_with_the_choices() -> None:
     with pytest.raises(UsageError, match=", ".join(SEGMENTERS)):
         open_segmenter("knife")
