@@ -25,7 +25,7 @@ PieceKind = str | tuple[str, tuple[int, ...]]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXT_END = -1
-_JOINING = frozenset("、 ， , 和 或 及 与 加 and or".split())
+_JOINING = frozenset(["、", "，", ",", "和", "或", "及", "与", "加", "and", "or"])
 
 
 @dataclass(frozen=True)
