@@ -23,7 +23,7 @@ from vrbot.explain.evidence import Evidence, KeywordEvidence
 from vrbot.explain.explainer import Explainer
 from vrbot.explain.places import word_spans
 from vrbot.explain.steering import Change, perceive
-from vrbot.explain.words import shares_along, written_words
+from vrbot.explain.words import shares_along
 from vrbot.model.contract import Perception
 from vrbot.model.keyword_scores import SetScores
 
@@ -64,6 +64,14 @@ def test_evidence_changes_no_reply_and_its_shares_add_up(form: str, make_agent: 
             assert math.isclose(total, 1.0, abs_tol=1e-9)
         dropped = tuple(entity.name for entity in evidence.state or () if entity.status == "dropped")
         assert dropped == reply.dropped
+
+
+def test_evidence_is_of_the_words_that_are_read(make_agent: MakeAgent) -> None:
+    agent = make_agent()
+    encoder = agent.pretrained.corpus.encoder
+    echo = tuple(map(encoder.vocabulary.id_of, ("咳嗽", "，", "咳嗽", "。")))
+    reply = Explainer(agent).what_if(CONVERSATION, Change(), words=echo)
+    assert reply.text == encoder.segmenter.join(word.text for word in evidence_of(reply).words) == "咳嗽。"
 
 
 @pytest.mark.parametrize("name", ["vrbot", "vrbot-no-graph", "vrbot-no-context"])
@@ -129,7 +137,7 @@ def _words_and_perception(agent: Agent) -> tuple[list[int], Perception, int]:
     perceived = perceive(explainer.model, agent.hear(CONVERSATION), change, agent.pretrained.corpus.inventory)
     row = len(CONVERSATION) - 1
     found = find_words(explainer.model, perceived.perception, row, Search(), agent.config.decoding)
-    return written_words(found), perceived.perception, row
+    return agent.pretrained.corpus.vocabulary.written(found), perceived.perception, row
 
 
 @pytest.mark.parametrize("form", ["small", "paper"])

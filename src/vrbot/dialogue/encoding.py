@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from vrbot.dialogue.ragged import offsets_of, places_between
 from vrbot.dialogue.segment import MentionFinder, Segmenter, normalise_space
 from vrbot.dialogue.splits import EncodedTexts
-from vrbot.dialogue.vocabulary import EOS, SPECIALS, CharacterVocabulary, Vocabulary, code_points
+from vrbot.dialogue.vocabulary import CharacterVocabulary, Vocabulary, code_points
 
 PieceKind = str | tuple[str, tuple[int, ...]]
 """An ordinary word, or a mention with its surface and its entities."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXT_END = -1
-_JOINING = frozenset(["、", "，", ",", "和", "或", "及", "与", "加", "and", "or"])
 
 
 @dataclass(frozen=True)
@@ -180,30 +179,6 @@ class TextEncoder:
         return write_pieces(read_pieces(texts, self.linker, self.segmenter), self.vocabulary, self.characters)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of a reply's word ids, up to its end; padding and other specials are left out, and so is a name that
-        a list repeats ("A、A")."""
+        """The text of a reply's word ids: of those that count as written."""
         words = self.vocabulary.words
-        return self.segmenter.join(words[token] for token in _without_echoes(_until_end(tokens), self.vocabulary))
-
-
-def _until_end(tokens: Sequence[int]) -> list[int]:
-    kept: list[int] = []
-    for token in tokens:
-        if token == EOS:
-            break
-        if token >= len(SPECIALS):
-            kept.append(token)
-    return kept
-
-
-def _without_echoes(tokens: Iterable[int], vocabulary: Vocabulary) -> list[int]:
-    """The tokens without those that only say again, after a comma or an "and", which entity was named just before."""
-    kept: list[int] = []
-    for token in tokens:
-        meant = vocabulary.word_entities.get(token)
-        joined = len(kept) > 1 and vocabulary.words[kept[-1]].lower() in _JOINING
-        if meant is not None and joined and vocabulary.word_entities.get(kept[-2]) == meant:
-            kept.pop()
-        else:
-            kept.append(token)
-    return kept
+        return self.segmenter.join(words[token] for token in self.vocabulary.written(tokens))

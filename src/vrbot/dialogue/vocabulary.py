@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from vrbot.errors import UsageError
 
 PAD, UNK, BOS, EOS, SEP = range(5)
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<sep>")
+JOINING = frozenset(["、", "，", ",", "和", "或", "及", "与", "加", "and", "or"])
 
 CHARACTER_PAD, CHARACTER_UNK, CHARACTER_SEP = range(3)
 NUM_CHARACTER_SPECIALS = 3
@@ -66,6 +68,23 @@ class Vocabulary:
         """The word ids that write a mention: its surface form, or else the names of its entities; never UNK."""
         found = self.find(surface)
         return tuple(self.entity_word[list(entities)].tolist()) if found is None else (found,)
+
+    def written(self, tokens: Iterable[int]) -> list[int]:
+        """What a reply of these ids says: its words up to the end, without padding and other specials.
+
+        Names that only say again, after a comma or an "and", which entity was named just before ("A、A") are left out.
+        """
+        kept: list[int] = []
+        for token in takewhile(EOS.__ne__, tokens):
+            if token < len(SPECIALS):
+                continue
+            meant = self.word_entities.get(token)
+            joined = len(kept) > 1 and self.words[kept[-1]].lower() in JOINING
+            if meant is not None and joined and self.word_entities.get(kept[-2]) == meant:
+                kept.pop()
+            else:
+                kept.append(token)
+        return kept
 
 
 def build_vocabulary(

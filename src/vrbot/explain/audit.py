@@ -20,7 +20,6 @@ from vrbot.explain.keywords import Reasoning
 from vrbot.explain.paths import Edges, Weights, attention_in, path_weights
 from vrbot.explain.places import word_spans
 from vrbot.explain.steering import Change, Perceived, perceive
-from vrbot.explain.words import written_words
 from vrbot.knowledge.retrieval import Subgraph
 from vrbot.model.keyword_scores import KeywordScores, SetScores
 
@@ -233,7 +232,7 @@ class _Turn:
         others = [at for at in self._words_of(text, place) if (at.start, at.end) != (place.start, place.end)]
         another = others[int(random.integers(len(others)))] if others else None
         vocabulary = self._corpus.vocabulary
-        words = written_words([vocabulary.id_of(word.text) for word in self._evidence.words])
+        words = vocabulary.written(vocabulary.id_of(word.text) for word in self._evidence.words)
         kept = Kept.of(self._dialogue.perceived, self._row)
         trial = try_word(self._explainer, self._conversation, words, index, place, another, kept)
         _count(report, "source word", "word", trial)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vrbot.agent.replies import NOT_WORDS
-from vrbot.dialogue.vocabulary import EOS, Vocabulary
+from vrbot.dialogue.vocabulary import Vocabulary
 from vrbot.explain.evidence import Copy, Slot, WordEvidence
 from vrbot.explain.places import ContextPlaces
 from vrbot.model.contract import Perception
@@ -62,17 +61,11 @@ def _outputs_along(generator: ResponseGenerator, start: DecoderState, before: Se
     return generator.cell.along(start.hidden, generator.words(read), length, readings)[0]
 
 
-def written_words(words: Sequence[int]) -> list[int]:
-    """The word ids of a reply up to its end, without what is no word."""
-    end = list(words).index(EOS) if EOS in words else len(words)
-    return [word for word in words[:end] if word not in NOT_WORDS]
-
-
 def word_evidence(
     model: VRBot, perception: Perception, row: int, words: Sequence[int], places: ContextPlaces, vocabulary: Vocabulary
 ) -> tuple[WordEvidence, ...]:
     """The evidence for every word of a reply."""
-    spoken = written_words(words)
+    spoken = vocabulary.written(words)
     slots = _Slots(len(perception.conditions.context_words[row]), model.state_length, places, vocabulary)
     found = shares_along(model, perception, row, spoken)
     return tuple(
