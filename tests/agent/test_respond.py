@@ -93,9 +93,20 @@ def test_no_words_in_a_row_come_twice_unless_they_may(method: Any, make_agent: M
         assert once if size else not once or method == "sampling"
 
 
+def test_sampling_among_one_word_is_greedy(make_agent: MakeAgent) -> None:
+    agent = make_agent()
+    greedy = agent.respond(CONVERSATION, Search("greedy")).text
+    for how in (Search("sampling", top_k=1, seed=3), Search("sampling", top_p=1e-9, seed=3)):
+        assert agent.respond(CONVERSATION, how).text == greedy
+
+
 def test_a_search_there_is_not_is_refused() -> None:
     with pytest.raises(ConfigError, match="'best' is not a search"):
         Search("best")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="top_p must be above 0"):
+        Search("sampling", top_p=0.0)
+    with pytest.raises(ConfigError, match="of the search 'sampling', not of 'beam'"):
+        Search(top_k=5)
 
 
 @pytest.mark.parametrize("name", MODELS)

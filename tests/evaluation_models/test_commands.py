@@ -112,6 +112,18 @@ def test_an_unknown_split_is_refused(run_folder: Path, capsys: pytest.CaptureFix
     assert "train, valid, test" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("protocol", "option", "own"), [("meddg", "--stop-words", "vrbot"), ("vrbot", "--variant", "meddg")]
+)
+def test_an_option_of_the_other_protocol_is_refused(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str, option: str, own: str
+) -> None:
+    (words := tmp_path / "words.txt").write_text("的\n", encoding="utf-8")
+    value = str(words) if option == "--stop-words" else "meddg"
+    assert run(["evaluate", str(run_folder), "--protocol", protocol, option, value]) == 2
+    assert f"{option} counts under --protocol {own} only" in capsys.readouterr().err
+
+
 def test_nothing_to_evaluate_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate"]) == 2
     assert "--references" in capsys.readouterr().err

@@ -163,6 +163,7 @@ def test_the_verb_audits_and_writes_a_guard_that_it_reads_again(
         (["--dialogue", "cold", "--turn", "9"], "dialogue cold has 4 turns"),
         (["--dialogue", "cold", "--png", "why.svg"], "does not end in .png"),
         (["--dialogue", "cold", "--language", "fr"], "unknown language"),
+        (["--dialogue", "0", "--turns", "2"], "--turns is how many turns --audit checks"),
     ],
 )
 def test_wrong_use_is_told(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vrbot.agent.replies import search, writing_rules
 from vrbot.config import DecodingSettings
-from vrbot.decoding.sampling import sampling
+from vrbot.decoding.sampling import check_sampling, sampling
 from vrbot.decoding.step import Decoded
 from vrbot.dialogue.vocabulary import BOS, EOS
 from vrbot.errors import ConfigError
@@ -29,11 +29,17 @@ class Search:
     method: Method = "beam"
     settings: DecodingSettings | None = None
     temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
     seed: int = 1
 
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
             raise ConfigError(f"{self.method!r} is not a search; known: {', '.join(get_args(Method))}")
+        if self.method == "sampling":
+            check_sampling(self.temperature, self.top_k, self.top_p)
+        elif (self.temperature, self.top_k, self.top_p) != (1.0, None, None):
+            raise ConfigError(f"temperature, top_k and top_p are of the search 'sampling', not of {self.method!r}")
 
 
 def find_words(
@@ -61,5 +67,7 @@ def _decode(
         settings.max_length,
         generator=torch.Generator().manual_seed(how.seed),
         temperature=how.temperature,
+        top_k=how.top_k,
+        top_p=how.top_p,
         adjust=writing_rules(settings),
     )

@@ -71,6 +71,8 @@ def chat(
     language: Annotated[str | None, typer.Option(help="zh or en, of what is around the talk [the model's].")] = None,
     search: Annotated[str, typer.Option(help="beam, greedy or sampling.")] = "beam",
     temperature: Annotated[float, typer.Option(help="Of sampling.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="Sample among so many of the best words [all].")] = None,
+    top_p: Annotated[float | None, typer.Option(help="... among the fewest whose share reaches this [all].")] = None,
     seed: Annotated[int, typer.Option(help="Of sampling: the same seed gives the same replies.")] = 1,
     corpus: Annotated[Path | None, typer.Option(help="Where the run's corpus is now, if it has moved.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every reply as a line of JSON.")] = False,
@@ -89,7 +91,7 @@ def chat(
     from vrbot.agent.searching import Search
 
     check_language(language)
-    how = Search(search, temperature=temperature, seed=seed)  # type: ignore[arg-type]
+    how = Search(search, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)  # type: ignore[arg-type]
     agent = Agent.from_pretrained(model, corpus=corpus)
     talk(Chat(agent, how), language or agent.language, as_json=as_json)
 

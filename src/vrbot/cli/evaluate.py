@@ -116,7 +116,7 @@ def evaluate(
     minimum_gold_count: Annotated[int, typer.Option(min=1, help="Macro scores over entities this frequent.")] = 1,
     entityless_replies: Annotated[Convention, typer.Option(help="In EA and EG.")] = Convention.ZERO,
     references_without_pairs: Annotated[Convention, typer.Option(help="In R@2.")] = Convention.SKIP,
-    variant: Annotated[Variant, typer.Option(help="Of sentence BLEU, under protocol meddg.")] = Variant.MEDDG,
+    variant: Annotated[Variant | None, typer.Option(help="Of sentence BLEU, under protocol meddg [meddg].")] = None,
     llm: Annotated[
         str | None, typer.Option(help="Also measure the OpenAI-compatible endpoint at this address.")
     ] = None,
@@ -136,6 +136,7 @@ def evaluate(
         vrbot evaluate --references --corpus corpora/clinic
         vrbot evaluate --corpus corpora/clinic --llm http://127.0.0.1:8000/v1 --llm-set model=NAME
     """
+    _refuse_of_the_other(protocol, {"stop-words": stop_words, "vectors": vectors}, {"variant": variant})
     asked = asked_endpoint(llm, llm_set or [], llm_cache, run, informed=llm_informed)
     options = Options(
         _read_words(stop_words), minimum_gold_count, entityless_replies.value, references_without_pairs.value
@@ -156,7 +157,7 @@ def evaluate(
         for name, one in measure_references(measured_on, split):
             note(f"measured {name}")
             measured[name] = one
-    ruler = Ruler(protocol, options, MedDGOptions(variant.value), measured_on, vectors)
+    ruler = Ruler(protocol, options, MedDGOptions((variant or Variant.MEDDG).value), measured_on, vectors)
     cards = ruler.cards(measured)
     _say_cards(cards, protocol, f"{measured_on.directory} {split}")
     facts = _facts(run, system, measured_on, split, beam)
@@ -188,6 +189,14 @@ def _read_words(path: Path | None) -> frozenset[str]:
         return frozenset(path.read_text(encoding="utf-8").split())
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(path, None, "file", f"cannot be read ({error})", "give a text file of words") from error
+
+
+def _refuse_of_the_other(protocol: Protocol, papers: Mapping[str, object], meddgs: Mapping[str, object]) -> None:
+    """Options that count under one protocol only are refused under the other."""
+    for own, options in ((Protocol.VRBOT, papers), (Protocol.MEDDG, meddgs)):
+        given = [f"--{name}" for name, value in options.items() if value is not None]
+        if given and protocol is not own:
+            raise UsageError(f"{given[0]} counts under --protocol {own.value} only: leave it out, or choose that one")
 
 
 def _say_cards(cards: Mapping[str, Card], protocol: Protocol, what: str) -> None:

@@ -63,6 +63,8 @@ def explain(
         return
     if dialogue is None:
         raise UsageError("say which turn to explain with --dialogue ID --turn N, or audit a corpus with --audit CORPUS")
+    if turns is not None:
+        raise UsageError("--turns is how many turns --audit checks; one turn is named by --turn N")
     files = (pictures, json_file, note_file)
     _explain(run, corpus, (dialogue, turn or 1, split), change, language, guard, files)
 

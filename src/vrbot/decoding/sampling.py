@@ -36,7 +36,9 @@ def sampling(
     probabilities, before temperature and cuts. One random number is used per row and step whether or not the row is
     over, so what one item draws does not depend on when its neighbours end.
     """
-    _check(temperature, top_k, top_p, num_samples)
+    check_sampling(temperature, top_k, top_p)
+    if num_samples < 1:
+        raise ConfigError(f"num_samples must be at least 1, got {num_samples}")
     num_rows = batch_size * num_samples
 
     def choose(log_probs: Tensor, origin: Tensor) -> Tensor:
@@ -70,12 +72,11 @@ def _draw(log_probs: Tensor, luck: Tensor, temperature: float, top_k: int | None
     return (position if ids is None else ids.gather(1, position)).squeeze(1)
 
 
-def _check(temperature: float, top_k: int | None, top_p: float | None, num_samples: int) -> None:
+def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
+    """ConfigError for values that nothing can be drawn with."""
     if not temperature > 0:
         raise ConfigError(f"temperature must be above 0, got {temperature}; use greedy for the limit at 0")
     if top_k is not None and top_k < 1:
         raise ConfigError(f"top_k must be at least 1, got {top_k}; use None to keep every token")
     if top_p is not None and not 0 < top_p <= 1:
         raise ConfigError(f"top_p must be above 0 and at most 1, got {top_p}; use None to keep every token")
-    if num_samples < 1:
-        raise ConfigError(f"num_samples must be at least 1, got {num_samples}")
