@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from vrbot.knowledge.graph import Graph
 from vrbot.knowledge.retrieval import Subgraph, SubgraphRetriever
 from vrbot.model.detectors import BilinearNodeScore, Detection, GraphDetector, PolicyEvidence, TraitScore
-from vrbot.model.joined_subgraphs import join
+from vrbot.model.joined_subgraphs import JoinedSubgraphs, join
 from vrbot.model.spans import Written, span_of
-from vrbot.model.spreading import SMALLEST, SpreadingActivation, num_traits
+from vrbot.model.spreading import SMALLEST, Focus, SpreadingActivation, num_traits
+from vrbot.model.standing import NUM_STANDINGS, standings
 from vrbot.model.subgraphs import SubgraphEncoder
 from vrbot.nets.encoders import Encoded
 
@@ -34,16 +35,29 @@ def some_graph(seed: int, order: np.ndarray | None = None) -> Graph:
 
 
 def some_spreading(graph: Graph, seed: int = 0) -> SpreadingActivation:
-    spreading = SpreadingActivation(graph)
+    spreading, generator = SpreadingActivation(graph), torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        spreading.worth.copy_(torch.randn(len(graph.relations), generator=torch.Generator().manual_seed(seed)))
+        for number in spreading.parameters():
+            number.copy_(torch.randn(number.shape, generator=generator))
     return spreading
 
 
 def walked(spreading: SpreadingActivation, subgraph: Subgraph, lacking: set[int]) -> np.ndarray:
     """The traits by plain loops over edges; `lacking` are entities."""
-    worth, sharpness = spreading.worth.exp().tolist(), spreading.sharpness.exp().item()
-    takes = [value * lack for value, lack in zip(worth, spreading.lacking.tolist(), strict=True)]
+    names = subgraph.nodes.tolist()
+    state = {name for name, hops in zip(names, subgraph.hops.tolist(), strict=True) if hops == 0}
+    parts = [
+        walked_once(spreading, spreading.of_state, subgraph, state, lacking),
+        walked_once(spreading, spreading.of_all, subgraph, state | lacking, set()),
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def walked_once(
+    spreading: SpreadingActivation, focus_of: Focus, subgraph: Subgraph, found: set[int], lacking: set[int]
+) -> np.ndarray:
+    worth, sharpness = focus_of.worth.exp().tolist(), focus_of.sharpness.exp().item()
+    lost = [0.0] * len(worth) if focus_of.lacking is None else focus_of.lacking.tolist()
     edges = [
         edge
         for edge in zip(subgraph.sources.tolist(), subgraph.targets.tolist(), subgraph.relations.tolist(), strict=True)
@@ -52,10 +66,11 @@ def walked(spreading: SpreadingActivation, subgraph: Subgraph, lacking: set[int]
     met, missed = [0.0] * subgraph.num_nodes, [0.0] * subgraph.num_nodes
     linked = np.zeros((subgraph.num_nodes, spreading.num_relations))
     for source, target, relation in edges:
-        rare = float(spreading.rarity[int(subgraph.nodes[source])])
-        if int(subgraph.nodes[source]) in lacking:
-            missed[target] += rare * takes[relation]
-        if subgraph.hops[source] == 0:
+        name = int(subgraph.nodes[source])
+        rare = float(spreading.rarity[name])
+        if name in lacking:
+            missed[target] += rare * worth[relation] * lost[relation]
+        if name in found:
             met[target] += rare * worth[relation]
             linked[target, relation] += rare
     reached = [node for node, value in enumerate(met) if value > 0]
@@ -78,6 +93,12 @@ NOTHING = torch.zeros(NUM_ENTITIES, dtype=torch.bool)
 
 def flags(names: set[int]) -> torch.Tensor:
     return NOTHING.index_fill(0, torch.tensor(sorted(names), dtype=torch.long), True)
+
+
+def focus_of_state(spreading: SpreadingActivation, joined: JoinedSubgraphs, lacking: set[int]) -> torch.Tensor:
+    missing = spreading.brought(joined, flags(lacking)[joined.entities])
+    focus: torch.Tensor = spreading.of_state(joined, spreading.brought(joined, joined.hops == 0), missing)
+    return focus
 
 
 @given(st.integers(0, 50), st.lists(seeds_of_states, min_size=1, max_size=4), entities)
@@ -104,7 +125,7 @@ def test_the_focus_is_a_distribution_over_what_the_state_points_to(
     graph = some_graph(seed)
     subgraph = SubgraphRetriever(graph, hops=2).retrieve(state)
     joined = join([subgraph], CPU)
-    focus = some_spreading(graph, seed).focus(joined, flags(spoken_of)[joined.entities]).detach().numpy()
+    focus = focus_of_state(some_spreading(graph, seed), joined, spoken_of).detach().numpy()
     known = (subgraph.hops[subgraph.sources] == 0) & (subgraph.relations < len(graph.relations))
     pointed_to = np.isin(np.arange(subgraph.num_nodes), subgraph.targets[known])
     assert (focus[~pointed_to] == 0).all()
@@ -118,11 +139,11 @@ def test_what_was_looked_for_in_vain_moves_the_focus_elsewhere() -> None:
     spreading = SpreadingActivation(graph)
 
     def focus_on(entity: int, lacking: set[int]) -> float:
-        focus = spreading.focus(joined, flags(lacking)[joined.entities]).tolist()
+        focus = focus_of_state(spreading, joined, lacking).tolist()
         return float(dict(zip(joined.entities.tolist(), focus, strict=True))[entity])
 
     assert focus_on(4, set()) == pytest.approx(0.5)
-    assert focus_on(4, {2}) < 0.2
+    assert focus_on(4, {2}) < 0.3
     assert focus_on(4, {2}) + focus_on(5, {2}) == pytest.approx(1.0)
 
 
@@ -159,11 +180,12 @@ def test_nothing_is_added_at_first_and_what_is_learnt_reaches_every_part() -> No
     encoder = SubgraphEncoder(SubgraphRetriever(graph, hops=2), NUM_ENTITIES, 6, 4, SpreadingActivation(graph))
     score = BilinearNodeScore(8, 4, 0.0)
     detector = GraphDetector(score, TraitScore(8, num_traits(graph), 0.0))
-    graphs = encoder(span_of(torch.tensor([[0, 4]]), 3, NUM_ENTITIES))
+    state = span_of(torch.tensor([[0, 4]]), 3, NUM_ENTITIES)
+    graphs = encoder(state, standings(torch.ones(1, NUM_ENTITIES, NUM_STANDINGS - 1), state))
     assert torch.equal(asked(detector, graphs), asked(GraphDetector(score), graphs))
     assert detector.trait_score is not None
     torch.nn.init.normal_(detector.trait_score.worth.weight)
     asked(detector, graphs)[..., -1].sum().backward()
     assert encoder.spreading is not None
-    parts = (encoder.spreading.worth, encoder.spreading.sharpness, detector.trait_score.worth.weight)
+    parts = [detector.trait_score.worth.weight, *encoder.spreading.parameters()]
     assert all(part.grad is not None and part.grad.abs().sum() > 0 for part in parts)

@@ -148,7 +148,13 @@ class BilinearNodeScore(nn.Module):
 
 
 class TraitScore(nn.Module):
-    """What traits of nodes or entities [N, X, K] are worth, as each query [N, Q, H] has it: [N, Q, X], at first 0."""
+    """What traits of nodes or entities [N, X, K] are worth, as each query [N, Q, H] has it: [N, Q, X], at first 0.
+
+    Traits mean the same for all entities: every turn says something of their worth, and it is learnt faster than the
+    rest of the policy.
+    """
+
+    learning_rate_factor = 3.0
 
     def __init__(self, query_size: int, num_traits: int, dropout: float) -> None:
         super().__init__()
