@@ -43,7 +43,7 @@ def test_a_system_learns_one_batch_by_heart(corpus: Corpus, name: str) -> None:
     """A label the graph cannot reach keeps its price, so a loss need not fall to zero."""
     model, batch = tiny_model(name, tiny_config(**SETTINGS), corpus, scale=1.0), batch_of(corpus, SESSIONS)
     assert isinstance(model, torch.nn.Module)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.04)
     losses: list[float] = []
     assert replies_as_recorded(model, batch) < 0.5
     for step in range(MOST_STEPS):
