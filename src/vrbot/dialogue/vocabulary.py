@@ -13,6 +13,7 @@ from vrbot.errors import UsageError
 PAD, UNK, BOS, EOS, SEP = range(5)
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<sep>")
 JOINING = frozenset(["、", "，", ",", "和", "或", "及", "与", "加", "and", "or"])
+"""What stands between the names of a list."""
 
 CHARACTER_PAD, CHARACTER_UNK, CHARACTER_SEP = range(3)
 NUM_CHARACTER_SPECIALS = 3
