@@ -113,13 +113,19 @@ def test_an_unknown_split_is_refused(run_folder: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("protocol", "option", "own"), [("meddg", "--stop-words", "vrbot"), ("vrbot", "--variant", "meddg")]
+    ("protocol", "option", "value", "own"),
+    [
+        ("meddg", "--stop-words", "words.txt", "vrbot"),
+        ("meddg", "--vectors", "words.vec", "vrbot"),
+        ("meddg", "--minimum-gold-count", "1", "vrbot"),
+        ("meddg", "--entityless-replies", "zero", "vrbot"),
+        ("meddg", "--references-without-pairs", "skip", "vrbot"),
+        ("vrbot", "--variant", "meddg", "meddg"),
+    ],
 )
-def test_an_option_of_the_other_protocol_is_refused(
-    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str, option: str, own: str
+def test_an_option_of_the_other_protocol_is_refused_even_with_its_usual_value(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], protocol: str, option: str, value: str, own: str
 ) -> None:
-    (words := tmp_path / "words.txt").write_text("的\n", encoding="utf-8")
-    value = str(words) if option == "--stop-words" else "meddg"
     assert run(["evaluate", str(run_folder), "--protocol", protocol, option, value]) == 2
     assert f"{option} counts under --protocol {own} only" in capsys.readouterr().err
 

@@ -113,9 +113,11 @@ def evaluate(
     vectors: Annotated[Path | None, typer.Option(help="word2vec file for EA and EG [trained on the corpus].")] = None,
     references: Annotated[bool, typer.Option("--references", help="Also measure the trivial systems.")] = False,
     stop_words: Annotated[Path | None, typer.Option(help="File of words to leave out of B@2, R@2, D@1, D@2.")] = None,
-    minimum_gold_count: Annotated[int, typer.Option(min=1, help="Macro scores over entities this frequent.")] = 1,
-    entityless_replies: Annotated[Convention, typer.Option(help="In EA and EG.")] = Convention.ZERO,
-    references_without_pairs: Annotated[Convention, typer.Option(help="In R@2.")] = Convention.SKIP,
+    minimum_gold_count: Annotated[
+        int | None, typer.Option(min=1, help="Macro scores over entities this frequent [1].")
+    ] = None,
+    entityless_replies: Annotated[Convention | None, typer.Option(help="In EA and EG [zero].")] = None,
+    references_without_pairs: Annotated[Convention | None, typer.Option(help="In R@2 [skip].")] = None,
     variant: Annotated[Variant | None, typer.Option(help="Of sentence BLEU, under protocol meddg [meddg].")] = None,
     llm: Annotated[
         str | None, typer.Option(help="Also measure the OpenAI-compatible endpoint at this address.")
@@ -136,10 +138,20 @@ def evaluate(
         vrbot evaluate --references --corpus corpora/clinic
         vrbot evaluate --corpus corpora/clinic --llm http://127.0.0.1:8000/v1 --llm-set model=NAME
     """
-    _refuse_of_the_other(protocol, {"stop-words": stop_words, "vectors": vectors}, {"variant": variant})
+    papers = {
+        "stop-words": stop_words,
+        "vectors": vectors,
+        "minimum-gold-count": minimum_gold_count,
+        "entityless-replies": entityless_replies,
+        "references-without-pairs": references_without_pairs,
+    }
+    _refuse_of_the_other(protocol, papers, {"variant": variant})
     asked = asked_endpoint(llm, llm_set or [], llm_cache, run, informed=llm_informed)
     options = Options(
-        _read_words(stop_words), minimum_gold_count, entityless_replies.value, references_without_pairs.value
+        _read_words(stop_words),
+        minimum_gold_count or 1,
+        (entityless_replies or Convention.ZERO).value,
+        (references_without_pairs or Convention.SKIP).value,
     )
     system = None if run is None else open_system(run, corpus)
     if system is None and not ((references or asked is not None) and corpus is not None):
