@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from tests.evaluation import slow
 from tests.evaluation.invented import example_turns, scored_turns
 from vrbot.evaluation.latents import Network, latent_scores, most_frequent_keyword
-from vrbot.evaluation.likelihood import perplexity_score
+from vrbot.evaluation.likelihood import action_nats_score, perplexity_score
 from vrbot.evaluation.turns import Latents, ScoredTurn
 
 EXAMPLE = [
@@ -113,6 +113,14 @@ def test_perplexity_pools_tokens_of_all_turns() -> None:
     ]
     assert perplexity_score(turns).value == pytest.approx(math.exp(5 / 5))
     assert perplexity_score(turns[2:]).value is None
+
+
+def test_the_nats_of_actions_are_a_mean_over_turns_that_have_one() -> None:
+    turn = example_turns()[0]
+    turns = [replace(turn, action_log_prob=value) for value in (-4.0, None, -1.0)]
+    assert action_nats_score(turns).value == pytest.approx(2.5)
+    assert action_nats_score(turns[1:2]).value is None
+    assert not action_nats_score(turns).higher_is_better
 
 
 @pytest.mark.parametrize("log_prob", [-math.inf, -1e6])

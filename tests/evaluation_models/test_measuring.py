@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.model.tiny import MODELS, sessions, tiny_config, tiny_model, tiny_vrbot
 from vrbot.config import DecodingSettings
 from vrbot.dialogue.corpus import Corpus
+from vrbot.dialogue.session import CATEGORIES
+from vrbot.evaluation.likelihood import action_log_probs
 from vrbot.evaluation.measuring import Answer, Measured, ReplyTrials, measure_model, placed_batches, score_answers
 from vrbot.evaluation.recorded import corpus_vectors, read_texts, recorded_turns
 from vrbot.evaluation.scorecard import Resources, scorecard
@@ -81,15 +83,50 @@ def test_prior_and_inference_networks_both_answer_and_the_likelihood_is_that_of_
 @pytest.mark.parametrize(
     ("name", "absent"),
     [
-        ("seq2seq", {"state_f1", "action_f1", "category_accuracy"}),
+        ("seq2seq", {"state_f1", "action_f1", "category_accuracy", "action_nats"}),
         ("vrbot-no-state", {"state_f1"}),
-        ("vrbot-no-action", {"action_f1", "category_accuracy"}),
+        ("vrbot-no-action", {"action_f1", "category_accuracy", "action_nats"}),
         ("vrbot", set()),
     ],
 )
 def test_a_part_that_a_model_does_not_have_does_not_apply(name: str, absent: set[str], corpus: Corpus) -> None:
     card = scorecard(measured(name, corpus).turns).as_dict()
-    assert {key for key in ("state_f1", "action_f1", "category_accuracy") if card[key] is None} == absent
+    keys = ("state_f1", "action_f1", "category_accuracy", "action_nats")
+    assert {key for key in keys if card[key] is None} == absent
+
+
+def test_the_probabilities_of_all_actions_a_physician_could_have_taken_sum_to_one(corpus: Corpus) -> None:
+    config = tiny_config("span", policy__length=1)
+    model, num_entities = tiny_vrbot(config, corpus).eval(), len(corpus.inventory.names)
+    for placed in placed_batches(corpus.split("test"), config):
+        batch, targets = placed.batch, placed.batch.targets
+        perception = model.perceive(batch.inputs, batch.layout)
+        everybody = torch.ones_like(targets.keywords_known)
+        total = torch.zeros(len(everybody), dtype=torch.float64)
+        for category in range(len(CATEGORIES)):
+            for entity in range(-1, num_entities):  # -1: none is named
+                told = dataclasses.replace(
+                    targets,
+                    category=torch.full_like(targets.category, category),
+                    category_known=everybody,
+                    keywords=torch.full_like(targets.keywords[:, :1], entity),
+                    keywords_known=everybody,
+                )
+                found = action_log_probs(model, dataclasses.replace(batch, targets=told), perception)
+                total += torch.tensor(found, dtype=torch.float64).exp()
+        torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
+
+
+def test_an_action_without_a_label_of_either_part_has_no_probability(corpus: Corpus) -> None:
+    config = tiny_config()
+    model = tiny_vrbot(config, corpus).eval()
+    for placed in placed_batches(corpus.split("test"), config):
+        batch, targets = placed.batch, placed.batch.targets
+        perception, nobody = model.perceive(batch.inputs, batch.layout), torch.zeros_like(targets.category_known)
+        assert None not in action_log_probs(model, batch, perception)
+        for hidden in ({"category_known": nobody}, {"keywords_known": nobody}):
+            changed = dataclasses.replace(batch, targets=dataclasses.replace(targets, **hidden))
+            assert set(action_log_probs(model, changed, perception)) == {None}
 
 
 def test_the_replies_of_the_prior_networks_do_not_change_with_reference_or_labels(corpus: Corpus) -> None:

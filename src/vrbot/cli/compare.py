@@ -38,6 +38,7 @@ COMPARED = {
         "state_f1",
         "action_f1",
         "action_f1_without_most_frequent",
+        "action_nats",
         "category_accuracy",
     ),
     Protocol.MEDDG: (

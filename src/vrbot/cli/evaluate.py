@@ -56,6 +56,7 @@ VRBOT_BLOCKS: Mapping[str, Mapping[str, str]] = {
         "state_new_f1": "new in turn",
         "action_f1": "action F1",
         "action_f1_without_most_frequent": "without most frequent",
+        "action_nats": "action nats",
         "category_accuracy": "category",
         "category_macro_f1": "macro F1",
         "mep": "MEP",

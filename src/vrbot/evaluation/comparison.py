@@ -29,4 +29,4 @@ MEDDG_COLUMNS: Mapping[str, str] = {
     "substring_entity_f1": "E-F1",
 }
 
-LOWER_IS_BETTER = frozenset({"perplexity"})
+LOWER_IS_BETTER = frozenset({"action_nats", "perplexity"})

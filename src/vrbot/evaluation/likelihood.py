@@ -1,4 +1,4 @@
-"""Perplexity of the physicians' own responses under a model."""
+"""How probable physicians' own responses and actions are under a model."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from vrbot.dialogue.batching import SessionBatch
 from vrbot.evaluation.pooling import Floats, PooledScore, dense_rows
 from vrbot.evaluation.turns import ScoredTurn
 from vrbot.model.contract import Imagines, Perception
+from vrbot.model.policy_network import Action
+from vrbot.model.vrbot import VRBot
+from vrbot.objective.labels import known_latents
 
 DRAWS = 8
 """Of latent variables, for each turn."""
@@ -34,6 +37,31 @@ def response_log_prob(model: Any, batch: SessionBatch, perception: Perception) -
     return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
 
 
+@torch.no_grad()
+def action_log_probs(model: VRBot, batch: SessionBatch, perception: Perception) -> list[float | None]:
+    """Log probability of each row's labelled category and keywords, in nats, for the prior policy beside the state that
+    was tracked; None where either label is missing.
+
+    No offset and no threshold is in it: it judges what the policy believes, not what is made of that.
+    """
+    num_categories = model.categories.num_embeddings
+    preference: Tensor = getattr(model.objective, "preference", torch.zeros(model.table.num_entities))
+    labels = known_latents(batch.targets, model.state_length, model.action_length, preference, num_categories)
+    evidence = model.policy_evidence(model.hear(batch.inputs, batch.layout), perception.conditions.state)
+    action = Action(labels.category, labels.keywords)
+    scores = model.prior_policy.score_along(evidence, action)  # type: ignore[operator]
+    both = (scores.category * labels.category).sum(dim=1) + scores.keywords.log_prob(labels.keywords)
+    known = labels.category_known & labels.keywords_known
+    return [value if is_known else None for value, is_known in zip(both.tolist(), known.tolist(), strict=True)]
+
+
+def action_nats_score(turns: Sequence[ScoredTurn]) -> PooledScore:
+    """Mean of - log probability of the labelled action over turns that have one; lower is better."""
+    found = [turn.action_log_prob for turn in turns]
+    rows = dense_rows([[-(value or 0.0) for value in found], [value is not None for value in found]])
+    return PooledScore(rows, _mean_of_sums, higher_is_better=False)
+
+
 def perplexity_score(turns: Sequence[ScoredTurn]) -> PooledScore:
     """exp(- summed log probability / summed tokens) over turns that have both; lower is better.
 
@@ -42,6 +70,11 @@ def perplexity_score(turns: Sequence[ScoredTurn]) -> PooledScore:
     columns = [_log_prob_and_tokens(turn) for turn in turns]
     rows = dense_rows([[log_prob for log_prob, _ in columns], [num_tokens for _, num_tokens in columns]])
     return PooledScore(rows, _perplexity_of_sums, higher_is_better=False)
+
+
+def _mean_of_sums(sums: Floats) -> Floats:
+    mean: Floats = sums[..., 0] / np.where(sums[..., 1] > 0, sums[..., 1], math.nan)
+    return mean
 
 
 def _log_prob_and_tokens(turn: ScoredTurn) -> tuple[float, int]:

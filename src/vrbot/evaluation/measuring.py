@@ -17,7 +17,7 @@ from vrbot.dialogue.batching import Limits, SessionBatch, collate, sequential_ba
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.encoding import TextEncoder
 from vrbot.dialogue.splits import Split
-from vrbot.evaluation.likelihood import response_log_prob
+from vrbot.evaluation.likelihood import action_log_probs, response_log_prob
 from vrbot.evaluation.posteriors import entity_rows, infer_action, infer_states, named_rows
 from vrbot.evaluation.reach import reached_by_paths
 from vrbot.evaluation.recorded import RecordedTurn, read_texts, recorded_turns
@@ -40,6 +40,7 @@ class Answer:
     reached: frozenset[int] | None = None
     log_prob: float | None = None
     num_log_prob_tokens: int | None = None
+    action_log_prob: float | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ def score_answers(
             evidence=None if answer.reached is None else Evidence(turn.context, answer.reached),
             log_prob=answer.log_prob,
             num_log_prob_tokens=answer.num_log_prob_tokens,
+            action_log_prob=answer.action_log_prob,
         )
         for turn, answer, text in zip(recorded, given, read, strict=True)
     ]
@@ -202,7 +204,9 @@ def _categories(log_probs: Tensor) -> list[int]:
 def _answers(model: Any, batch: SessionBatch, perception: Perception, texts: Sequence[str]) -> list[Answer]:
     lengths = batch.targets.response_lengths
     log_probs = response_log_prob(model, batch, perception).tolist()
+    nothing: list[float | None] = [None] * len(texts)
     inferred = inference_latents(model, batch) if isinstance(model, VRBot) else [Latents()] * len(texts)
+    plans = isinstance(model, VRBot) and has_action(model)
     rows = zip(
         texts,
         prior_latents(model, perception),
@@ -210,6 +214,7 @@ def _answers(model: Any, batch: SessionBatch, perception: Perception, texts: Seq
         reached_by_paths(model, batch, perception),
         log_probs,
         lengths.tolist(),
+        action_log_probs(model, batch, perception) if plans else nothing,
         strict=True,
     )
     return [Answer(*row) for row in rows]

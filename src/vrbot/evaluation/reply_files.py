@@ -77,9 +77,14 @@ def turn_to_dict(turn: ScoredTurn, names: Sequence[str]) -> dict[str, Any]:
         "reference_entities": named(sorted(turn.reference_entities)),
         "context": None if evidence is None else named(sorted(evidence.context)),
         "reached": None if evidence is None else named(sorted(evidence.reached)),
-        "log_prob": turn.log_prob if turn.log_prob is None or math.isfinite(turn.log_prob) else None,
+        "log_prob": _finite(turn.log_prob),
         "num_log_prob_tokens": turn.num_log_prob_tokens,
+        "action_log_prob": _finite(turn.action_log_prob),
     }
+
+
+def _finite(log_prob: float | None) -> float | None:
+    return log_prob if log_prob is None or math.isfinite(log_prob) else None
 
 
 def read_replies(path: Path | str, numbers: dict[str, int]) -> list[ScoredTurn]:
@@ -134,4 +139,5 @@ def turn_from_dict(content: Mapping[str, Any], numbers: dict[str, int]) -> Score
         evidence=Evidence(id_set(content["context"]), id_set(content["reached"])) if explained else None,
         log_prob=content["log_prob"],
         num_log_prob_tokens=content["num_log_prob_tokens"],
+        action_log_prob=content.get("action_log_prob"),  # files of before it was measured have none
     )

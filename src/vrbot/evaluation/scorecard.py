@@ -12,7 +12,7 @@ from vrbot.evaluation.embeddings import EntityVectors, embedding_scores
 from vrbot.evaluation.entities import EntitySets, macro_entity_scores, micro_entity_scores, most_frequent_entity
 from vrbot.evaluation.explainability import explainability_scores
 from vrbot.evaluation.latents import latent_scores, most_frequent_keyword
-from vrbot.evaluation.likelihood import perplexity_score
+from vrbot.evaluation.likelihood import action_nats_score, perplexity_score
 from vrbot.evaluation.overlap import bleu_2, bleu_2_score, rouge_2_score
 from vrbot.evaluation.pooling import PooledScore
 from vrbot.evaluation.turns import ScoredTurn
@@ -134,6 +134,7 @@ def measure(turns: Sequence[ScoredTurn], options: Options, resources: Resources)
         "rouge_2": rouge_2_score(replies, references, options.references_without_pairs),
         **_entity_measures(turns, options, resources),
         **latent_scores(turns, "prior"),
+        "action_nats": action_nats_score(turns),
         "perplexity": perplexity_score(turns),
         **explainability_scores(turns, None if resources.entity_names is None else len(resources.entity_names)),
         **{f"inference_{name}": score for name, score in inference.items()},

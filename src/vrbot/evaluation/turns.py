@@ -43,7 +43,8 @@ class ScoredTurn:
 
     Words are cut by the corpus's segmenter, entities found by its linker with aliases folded, in both texts alike.
     `previous_gold_state` is the labelled state of the turn before, `()` at the first turn of a dialogue.
-    `log_prob` is that of the reference under the model, in nats, over `num_log_prob_tokens` tokens.
+    `log_prob` is that of the reference under the model, in nats, over `num_log_prob_tokens` tokens; `action_log_prob`
+    that of the labelled action.
     """
 
     session_id: str
@@ -61,6 +62,7 @@ class ScoredTurn:
     evidence: Evidence | None = None
     log_prob: float | None = None
     num_log_prob_tokens: int | None = None
+    action_log_prob: float | None = None
 
 
 def dialogue_numbers(turns: Sequence[ScoredTurn]) -> Ints:

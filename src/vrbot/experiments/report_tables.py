@@ -20,6 +20,7 @@ LATENT_COLUMNS: Mapping[str, str] = {
     "state_new_f1": "new in turn",
     "action_f1": "action F1",
     "action_f1_without_most_frequent": "w/o most frequent",
+    "action_nats": "action nats",
     "category_accuracy": "category",
     "category_macro_f1": "category macro F1",
     "inference_state_f1": "inference state F1",
