@@ -95,15 +95,17 @@ def test_a_part_that_a_model_does_not_have_does_not_apply(name: str, absent: set
     assert {key for key in keys if card[key] is None} == absent
 
 
-def test_the_probabilities_of_all_actions_a_physician_could_have_taken_sum_to_one(corpus: Corpus) -> None:
+@pytest.mark.parametrize("name", ["vrbot", "vrbot-no-state"])
+def test_the_actions_of_a_category_share_what_the_policy_gives_it_when_it_decides(name: str, corpus: Corpus) -> None:
     config = tiny_config("span", policy__length=1)
-    model, num_entities = tiny_vrbot(config, corpus).eval(), len(corpus.inventory.names)
+    model, num_entities = tiny_vrbot(config, corpus, name=name).eval(), len(corpus.inventory.names)
     for placed in placed_batches(corpus.split("test"), config):
         batch, targets = placed.batch, placed.batch.targets
-        perception = model.perceive(batch.inputs, batch.layout)
         everybody = torch.ones_like(targets.keywords_known)
-        total = torch.zeros(len(everybody), dtype=torch.float64)
+        decided = model.perceive(batch.inputs, batch.layout).category
+        assert decided is not None
         for category in range(len(CATEGORIES)):
+            total = torch.zeros(len(everybody))
             for entity in range(-1, num_entities):  # -1: none is named
                 told = dataclasses.replace(
                     targets,
@@ -112,9 +114,9 @@ def test_the_probabilities_of_all_actions_a_physician_could_have_taken_sum_to_on
                     keywords=torch.full_like(targets.keywords[:, :1], entity),
                     keywords_known=everybody,
                 )
-                found = action_log_probs(model, dataclasses.replace(batch, targets=told), perception)
-                total += torch.tensor(found, dtype=torch.float64).exp()
-        torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
+                found = action_log_probs(model, dataclasses.replace(batch, targets=told))
+                total += torch.tensor(found).exp()
+            torch.testing.assert_close(total, decided[:, category].exp(), atol=1e-5, rtol=0)
 
 
 def test_an_action_without_a_label_of_either_part_has_no_probability(corpus: Corpus) -> None:
@@ -122,11 +124,11 @@ def test_an_action_without_a_label_of_either_part_has_no_probability(corpus: Cor
     model = tiny_vrbot(config, corpus).eval()
     for placed in placed_batches(corpus.split("test"), config):
         batch, targets = placed.batch, placed.batch.targets
-        perception, nobody = model.perceive(batch.inputs, batch.layout), torch.zeros_like(targets.category_known)
-        assert None not in action_log_probs(model, batch, perception)
+        nobody = torch.zeros_like(targets.category_known)
+        assert None not in action_log_probs(model, batch)
         for hidden in ({"category_known": nobody}, {"keywords_known": nobody}):
             changed = dataclasses.replace(batch, targets=dataclasses.replace(targets, **hidden))
-            assert set(action_log_probs(model, changed, perception)) == {None}
+            assert set(action_log_probs(model, changed)) == {None}
 
 
 def test_the_replies_of_the_prior_networks_do_not_change_with_reference_or_labels(corpus: Corpus) -> None:

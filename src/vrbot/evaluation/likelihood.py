@@ -38,16 +38,17 @@ def response_log_prob(model: Any, batch: SessionBatch, perception: Perception) -
 
 
 @torch.no_grad()
-def action_log_probs(model: VRBot, batch: SessionBatch, perception: Perception) -> list[float | None]:
-    """Log probability of each row's labelled category and keywords, in nats, for the prior policy beside the state that
-    was tracked; None where either label is missing.
+def action_log_probs(model: VRBot, batch: SessionBatch) -> list[float | None]:
+    """Log probability of each row's labelled category and keywords, in nats, for the prior policy beside the state it
+    tracks; None where either label is missing.
 
     No offset and no threshold is in it: it judges what the policy believes, not what is made of that.
     """
     num_categories = model.categories.num_embeddings
     preference: Tensor = getattr(model.objective, "preference", torch.zeros(model.table.num_entities))
     labels = known_latents(batch.targets, model.state_length, model.action_length, preference, num_categories)
-    evidence = model.policy_evidence(model.hear(batch.inputs, batch.layout), perception.conditions.state)
+    heard = model.hear(batch.inputs, batch.layout)
+    evidence = model.policy_evidence(heard, model.track(heard, batch.layout))  # not what the generator is shown of it
     action = Action(labels.category, labels.keywords)
     scores = model.prior_policy.score_along(evidence, action)  # type: ignore[operator]
     both = (scores.category * labels.category).sum(dim=1) + scores.keywords.log_prob(labels.keywords)

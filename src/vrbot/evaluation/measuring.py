@@ -214,7 +214,7 @@ def _answers(model: Any, batch: SessionBatch, perception: Perception, texts: Seq
         reached_by_paths(model, batch, perception),
         log_probs,
         lengths.tolist(),
-        action_log_probs(model, batch, perception) if plans else nothing,
+        action_log_probs(model, batch) if plans else nothing,
         strict=True,
     )
     return [Answer(*row) for row in rows]
