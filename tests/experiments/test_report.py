@@ -254,6 +254,7 @@ def test_a_report_is_written_as_markdown_latex_csv_and_json(folder: ExperimentFo
         "report.json",
         "clinic-replies.csv",
         "clinic-cost.csv",
+        "clinic-runs.csv",
         "clinic-latents.csv",
     } - ({"clinic-latents.csv"} if "latents" not in report.corpora[0].tables else set())
     assert "| mine | 3/3 |" in (out / "report.md").read_text("utf-8")
@@ -267,6 +268,22 @@ def test_a_report_is_written_as_markdown_latex_csv_and_json(folder: ExperimentFo
     assert float(rows["mine"]["mi-F1 high"]) == stored["high"]
     cost = {row[0].value: row for row in report.corpora[0].tables["cost"].rows}
     assert [cell.value for cell in cost["mine"][2:]] == [40, 1000, 10.0, 5.0, 7.0, 1.0, 0.5]
+
+
+def test_every_run_is_written_by_itself_and_the_means_of_a_table_are_theirs(
+    folder: ExperimentFolder, report: Report
+) -> None:
+    with (write_report(folder, report) / "clinic-runs.csv").open(encoding="utf-8") as file:
+        runs = list(csv.DictReader(file))
+    table = report.corpora[0].tables["replies"]
+    for row in table.rows:
+        found = [float(run["mi-F1"]) for run in runs if run["system"] == row[0].value]
+        assert row[table.columns.index("mi-F1")].value == pytest.approx(statistics.mean(found))
+        assert f"{len(found)}/{len(found)}" == row[1].value
+    assert [(run["seed"], run["commit"]) for run in runs if run["system"] == "mine"] == [
+        (seed, "c0ffee") for seed in ("1", "2", "3")
+    ]
+    assert runs == sorted(runs, key=lambda run: [row[0].value for row in table.rows].index(run["system"]))
 
 
 def test_the_real_smoke_plan_is_reported(smoked: ExperimentFolder) -> None:

@@ -99,7 +99,7 @@ def _probe_batch(model: VRBot, batch: SessionBatch, corpus: Corpus, decoding: De
     perception = model.perceive(batch.inputs, batch.layout)
     heard, response = model.hear(batch.inputs, batch.layout), model.hear_response(targets)
     own: Action = perception.conditions.action
-    inferred = infer_action(model, heard, response, perception.conditions.state).action
+    inferred = infer_action(model, heard, response, model.track(heard, batch.layout)).action
     gold, exchange = gold_action(model, targets, perception), exchanged_actions(own)
 
     def replies(action: Action) -> list[str]:

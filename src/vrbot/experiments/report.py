@@ -25,6 +25,7 @@ from vrbot.experiments.report_tables import (
     REPLY_COLUMNS,
     Tabulated,
     cost_table,
+    run_table,
     score_table,
 )
 from vrbot.experiments.results import SystemRuns, commit_of, gather, published_systems, unfairness
@@ -38,12 +39,16 @@ REPORT = "report"
 
 @dataclass(frozen=True, eq=False)
 class CorpusReport:
-    """One corpus: every system with its runs, the tests between them, and the tables made from both."""
+    """One corpus: every system with its runs, the tests between them, and the tables made from both.
+
+    `runs` is for whoever computes on: it is written and not shown.
+    """
 
     corpus: str
     systems: Sequence[SystemRuns]
     matches: Sequence[Match]
     tables: Mapping[str, Table]
+    runs: Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +83,14 @@ def make_report(folder: ExperimentFolder, plan: Plan | None = None, *, num_resam
 
 
 def write_report(folder: ExperimentFolder, report: Report) -> Path:
-    """Writes report.md, report.tex, report.json, a CSV file for each table, figures and sheets; gives their folder."""
+    """Writes report.md, .tex and .json, a CSV file for each table and of all runs, figures, sheets: in this folder."""
     out = folder.path / REPORT
     out.mkdir(exist_ok=True)
     _write(out / "report.md", report.markdown())
     _write(out / "report.tex", "\n".join(table.to_latex() for table in report.tables))
     _write(out / "report.json", json.dumps(as_dict(report), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
     for one in report.corpora:
-        for name, table in one.tables.items():
+        for name, table in {**one.tables, "runs": one.runs}.items():
             _write(out / f"{one.corpus}-{name}.csv", table.to_csv())
         picture = out / f"{one.corpus}.png"
         if report.plan.drawn and draw_curves(picture, report.plan, one.systems, report.plan.title):
@@ -140,7 +145,7 @@ def _corpus_report(folder: ExperimentFolder, plan: Plan, setup: Setup, name: str
         "savings": savings_table(systems, f"{plan.title} on {name}") if plan.study == "annotation" else None,
     }
     there = {key: table for key, table in tables.items() if table is not None}
-    return CorpusReport(name, systems, matches, there)
+    return CorpusReport(name, systems, matches, there, run_table(systems, f"{plan.title} on {name}: runs"))
 
 
 def _notes(plan: Plan, corpus: Corpus, systems: Sequence[SystemRuns], setup: Setup) -> tuple[str, ...]:

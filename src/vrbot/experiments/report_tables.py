@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vrbot.evaluation.comparison import LOWER_IS_BETTER, VRBOT_COLUMNS
@@ -11,7 +11,7 @@ from vrbot.evaluation.scorecard import Options
 from vrbot.evaluation.side_by_side import SIGNIFICANT
 from vrbot.evaluation.tables import Cell, Table
 from vrbot.experiments.contests import Match
-from vrbot.experiments.results import SystemRuns
+from vrbot.experiments.results import PROTOCOLS, Found, SystemRuns, commit_of
 from vrbot.experiments.selections import ToldCategory
 
 REPLY_COLUMNS: Mapping[str, str] = {**VRBOT_COLUMNS, "micro_f1_without_most_frequent": "mi-F1 w/o most frequent"}
@@ -97,6 +97,17 @@ def cost_table(content: Tabulated) -> Table:
     return Table(f"{content.title}: cost", ("system", "runs", *columns), tuple(rows), content.notes)
 
 
+def run_table(systems: Sequence[SystemRuns], title: str) -> Table:
+    """Every finished run by itself: its seed, the commit it was made with, and its figures under protocol `vrbot`."""
+    columns = {**REPLY_COLUMNS, **LATENT_COLUMNS}
+    rows = [
+        (Cell(one.name), Cell(run.seed), Cell(commit_of(run.result) if run.result else None), *_figures(run, columns))
+        for one in systems
+        for run in one.runs
+    ]
+    return Table(title, ("system", "seed", "commit", *columns.values()), tuple(rows))
+
+
 def best_mean(systems: Sequence[SystemRuns], metric: str, protocol: str = "vrbot") -> float | None:
     """The best mean of at least two systems; what is no system, or not ours to claim, does not count."""
     if metric in NO_MERIT:
@@ -125,6 +136,10 @@ def _cell(one: SystemRuns, metric: str, protocol: str, best: float | None, marke
         return Cell(None)
     is_best = may_be_bold(one) and summary.mean == best
     return Cell(summary.mean, summary.low, summary.high, is_best, marker)
+
+
+def _figures(run: Found, columns: Iterable[str]) -> Iterator[Cell]:
+    return (Cell(run.figures[PROTOCOLS["vrbot"]].get(metric)) for metric in columns)
 
 
 def _tests(content: Tabulated) -> tuple[str, ...]:

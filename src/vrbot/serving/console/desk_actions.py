@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from nicegui import ui
 
 from vrbot.errors import VRBotError
+from vrbot.serving.annotation import Label
 from vrbot.serving.console.desk_view import DeskView, Trail, action_of, state_chips
 from vrbot.serving.console.drafts import begin_draft, wanted_draft
 from vrbot.serving.console.parts import told
@@ -57,6 +58,7 @@ class DeskActions:
         self.visit, self.consultation, self.heard, self._refresh = visit, consultation, heard, refresh
         self.client = ui.context.client
         self.view: DeskView | None = None
+        self.labels: Mapping[str, Label] = {}
         self.ask_reason: AskReason | None = None
 
     @_on_page
@@ -149,18 +151,28 @@ class DeskActions:
 
     @_on_page
     async def save_label(self) -> None:
-        """Keeps what was given in the what-if as labels of the turn."""
+        """Keeps what was given in the what-if as labels of the turn.
+
+        The desk does not show other people's labels, so that none of those is replaced from here.
+        """
         view = self.view
         if view is None or view.turn is None or view.current is None or not view.current.change:
             return
-        kinds = [kind for kind in LABELS if view.current.change.get(kind) is not None]
-        for kind in kinds:
-            value = view.current.change[kind]
-            label = self.visit.desk.annotation.label
-            if await self.visit.asked(self.heard, label, self.visit.actor, view.turn.id, kind, value) is None:
+        kinds = {kind: self.heard("action" if kind == "category" else kind) for kind in LABELS}
+        kinds = {kind: name for kind, name in kinds.items() if view.current.change.get(kind) is not None}
+        for kind, name in kinds.items():
+            value, there = view.current.change[kind], self.labels.get(kind)
+            if there is not None and there.value == value:
+                continue
+            if there is not None and there.made_by != self.visit.actor.id:
+                self._warn(self.heard("labelled otherwise", kind=name))
                 return
-        names = ", ".join(self.heard("action" if kind == "category" else kind) for kind in kinds)
-        ui.notify(self.heard("label saved", kinds=names), type="positive", position="top", timeout=2000)
+            seen = 0 if there is None else there.number
+            label = self.visit.desk.annotation.label
+            if await self.visit.asked(self.heard, label, self.visit.actor, view.turn.id, kind, value, seen) is None:
+                return
+        saved = self.heard("label saved", kinds=", ".join(kinds.values()))
+        ui.notify(saved, type="positive", position="top", timeout=2000)
         await self._refresh(None)
 
     @_on_page

@@ -101,7 +101,7 @@ class DeskScreen:
             return
         self.stamp, case, labels = found
         view = view_of(case, self.trail if trail is None else trail)
-        self.trail, self.actions.view = view.trail, view
+        self.trail, self.actions.view, self.actions.labels = view.trail, view, labels
         if view.needs_draft and not self.pending:
             self.pending = True
             background_tasks.create(self._have_drafted(view), name="first draft")
