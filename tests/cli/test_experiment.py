@@ -80,6 +80,12 @@ def test_our_tables_are_made_and_published_and_one_whose_data_is_not_here_is_lef
     assert "| seq2seq | 1/1 |" in (results / "smoke-clinic" / "report.md").read_text("utf-8")
     assert run([*command, "smoke-clinic"]) == 0
     assert "clinic seq2seq seed 1 skipped" in capsys.readouterr().err
+    assert (
+        run([*command, "smoke-clinic", "--out", str(tmp_path / "there"), "--go-on-from", str(results), "--jobs", "0"])
+        == 0
+    )
+    assert "2 runs of smoke-clinic are taken from" in capsys.readouterr().err
+    assert "| seq2seq | 1/1 |" in (results / "smoke-clinic" / "report.md").read_text("utf-8")
     assert run([*command, "elsewhere"]) == 1
     assert run([*command, "table-9"]) == 2
 

@@ -81,7 +81,7 @@ def put_result(
         "labels_sha256": f"labels of {job.seed}",
         "part": part_as_dict(WHOLE),
         "config": {"network": {}, "training": {}, "decoding": {}},
-        "corpus_sha256": "same",
+        "corpus_sha256": folder.setup().corpora[job.corpus].sha256,
         "threads": 1,
         "environment": {"commit": "c0ffee"},
         "parameters": 1000,
@@ -106,7 +106,8 @@ def put_references(
     for name, turns in systems.items():
         write_replies(home / f"{name}.jsonl", turns, names)
     found = {name: figures(turns, names) for name, turns in systems.items()}
-    folder.finish(job, {"systems": found, "wall_seconds": 1.0, "cpu_seconds": 1.0})
+    corpus_sha256 = folder.setup().corpora[corpus].sha256
+    folder.finish(job, {"systems": found, "corpus_sha256": corpus_sha256, "wall_seconds": 1.0, "cpu_seconds": 1.0})
 
 
 def invented_folder(out: Path, corpus: Path, plan: Plan = PLAN) -> ExperimentFolder:

@@ -1,4 +1,4 @@
-"""Our own tables: every one can be run, its corpus is always the same, and what is published is no text of others."""
+"""Our own tables: every one can be run, and its corpus is always the same."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.invented import fill, invented_folder
 from tests.real_data import REPOSITORY
 from vrbot.config import recipe
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.experiments.own_corpora import BUILDERS, KEPT, own_corpus
-from vrbot.experiments.own_tables import TABLES, OwnTable, publish, tables_of
+from vrbot.experiments.own_tables import TABLES, OwnTable, tables_of
 from vrbot.experiments.plans import PLANS, plan_of
 
 
@@ -76,20 +75,6 @@ def test_a_name_that_is_no_table_is_refused_with_those_that_are() -> None:
     assert tables_of([]) == list(TABLES)
     with pytest.raises(UsageError, match="'table-9' is none of our tables; known: unlabelled-meddg"):
         tables_of(["table-9"])
-
-
-def test_what_is_published_are_scores_and_no_replies(
-    clinic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.experiments.invented import PLAN
-
-    monkeypatch.setattr("vrbot.experiments.report.plan_of", lambda name: PLAN)
-    folder = invented_folder(tmp_path / "invented", clinic)
-    fill(folder, clinic)
-    out = publish(folder, tmp_path / "results")
-    assert out == tmp_path / "results" / "invented"
-    assert {file.name for file in out.iterdir()} >= {"report.md", "clinic-replies.csv", "clinic-cost.csv"}
-    assert not list(out.glob("*.json*"))
 
 
 def test_folders_of_results_that_a_table_makes_are_those_that_are_committed() -> None:

@@ -3,7 +3,8 @@
 Of the entries of a kind every second one is held out: rules were first written while looking at the development half
 (0) only. `later` sentences, and `later_negatives`, were written after the rules had been frozen, set by set;
 docs/safety.md says how each set did when it was first looked at, which is the honest figure. Then its misses were read
-and mended, and now all of them guard against falling back.
+and mended, and now all of them guard against falling back. The sets of `STRANGER` are of an author who never saw the
+rules; the misses of the second of them nobody has read.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ ABSENT = ("negated", "other_person", "hypothetical", "history")
 LATER = ("fresh", "last", "round_1", "round_2", "round_3", "round_4")
 PLAIN = ("plain_1", "plain_2", "plain_3")
 """Sets of the plainest emergencies: one finding, said in few words."""
+
+STRANGER = ("stranger", "stranger_unread")
 
 SINGLE = ("acute_coronary", "anaphylaxis", "cardiac_arrest", "severe_asthma", "severe_bleeding", "unresponsive")
 """The categories the plain sets are about."""
@@ -94,3 +97,9 @@ def later_negatives() -> Iterator[Case]:
     for name in ("redflag_similar_3", "redflag_similar_4", "redflag_similar_5", "redflag_similar_6"):
         for language, text in rows(name):
             yield Case(text, language, "", "similar")
+
+
+def of_a_stranger(name: str) -> tuple[list[Case], list[Case]]:
+    """Sentences of a set of `STRANGER`, without frames: those that must raise their category, and harmless ones."""
+    cases = [Case(text, language, category, kind) for category, language, kind, text in rows(f"redflag_{name}")]
+    return [case for case in cases if case.category != "none"], [case for case in cases if case.category == "none"]

@@ -16,11 +16,13 @@ from tests.safety.redflag_cases import (
     PLAIN,
     SINCE_PLAIN,
     SINGLE,
+    STRANGER,
     Case,
     half_rows,
     later,
     later_negatives,
     negatives,
+    of_a_stranger,
     positives,
     rows,
 )
@@ -67,6 +69,7 @@ def test_every_plain_set_has_every_category_of_a_single_finding_in_both_language
 def test_no_sentence_stands_in_two_sets() -> None:
     sentences = [row[2] for name in (*LATER, *PLAIN) for row in rows(f"redflag_{name}")]
     sentences += [row[2] for row in rows("redflag_sentences")]
+    sentences += [row[3] for name in STRANGER for row in rows(f"redflag_{name}")]
     assert len(set(sentences)) == len(sentences)
 
 
@@ -78,6 +81,19 @@ def test_99_of_100_positives_raise_their_own_category(half: int) -> None:
 @pytest.mark.parametrize("name", [*LATER, *PLAIN])
 def test_sentences_written_after_the_rules_still_raise_their_category(name: str) -> None:
     assert sensitivity(list(later(name))) >= 0.99
+
+
+def test_what_a_stranger_wrote_is_judged_right_once_it_was_read() -> None:
+    raising, harmless = of_a_stranger("stranger")
+    assert sensitivity(raising) >= 0.99
+    assert specificity(harmless) >= 0.95
+
+
+def test_nine_of_ten_plain_sentences_that_nobody_read_raise_their_category() -> None:
+    raising, harmless = of_a_stranger("stranger_unread")
+    assert sensitivity([case for case in raising if case.kind == "plain"]) >= 0.9
+    assert sensitivity(raising) >= 0.75
+    assert specificity(harmless) >= 0.9
 
 
 @pytest.mark.parametrize("kind", [*ABSENT, "similar"])

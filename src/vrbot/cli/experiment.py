@@ -79,8 +79,11 @@ def tables(
         Path | None, typer.Option(envvar="VRBOT_DATA", help="The folder with the real dialogues and graphs.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of corpora and experiments.")] = Path("runs") / "tables",
-    jobs: Annotated[int, typer.Option(min=1, help="How many runs side by side, one thread each.")] = 1,
+    jobs: Annotated[int, typer.Option(min=0, help="How many runs side by side, one thread each; 0 runs nothing.")] = 1,
     publish: Annotated[Path | None, typer.Option(help="Copy each report to this folder [nowhere].")] = None,
+    go_on_from: Annotated[
+        Path | None, typer.Option(help="Take runs published in this folder for finished ones [none].")
+    ] = None,
 ) -> None:
     """Make our own tables again, from the dialogues to the report. Calling it again does what is left.
 
@@ -90,10 +93,12 @@ def tables(
     Example:
         vrbot experiment tables --data data --jobs 2 --publish docs/results
         vrbot experiment tables ablations-clinic transfer-clinic --jobs 2
+        vrbot experiment tables --data data --go-on-from docs/results --jobs 0 --publish docs/results
     """
     from vrbot.experiments.own_corpora import own_corpus
-    from vrbot.experiments.own_tables import publish as publish_report
     from vrbot.experiments.own_tables import tables_of
+    from vrbot.experiments.publishing import publish as publish_report
+    from vrbot.experiments.publishing import take_over
 
     codes = []
     for table in tables_of(names or []):
@@ -104,7 +109,9 @@ def tables(
             codes.append(FAILED if names else 0)  # whoever asks for it by name expects it
             continue
         folder, todo = table.begin(corpus, out)
-        codes.append(_do(folder, todo, jobs))
+        if go_on_from is not None:
+            note(f"{len(take_over(folder, todo, go_on_from))} runs of {table.name} are taken from {go_on_from}")
+        codes.append(_do(folder, todo, jobs) if jobs else 0)
         if publish is not None and any(folder.result(job) is not None for job in todo):
             say(f"report: {publish_report(folder, publish)}")
         if codes[-1] == INTERRUPTED:

@@ -111,7 +111,14 @@ def paired_t_test(first: Floats, second: Floats) -> TTestResult:
 def unit_values(score: PooledScore, clusters: Ints) -> Floats:
     """The score of each cluster by itself, [C]; nan where it does not apply there."""
     num_clusters = int(clusters.max()) + 1 if len(clusters) else 0
-    return score.score_of(np.asarray(_cluster_sums(score, clusters, num_clusters).toarray(), dtype=np.float64))
+    return score.score_of(np.asarray(cluster_sums(score.rows, clusters, num_clusters).toarray(), dtype=np.float64))
+
+
+def cluster_sums(rows: sparse.csr_array[Any], clusters: Ints, num_clusters: int) -> sparse.csr_array[Any]:
+    """Rows [T, K] added up within clusters, [C, K]."""
+    places = (clusters, np.arange(len(clusters)))
+    members = sparse.csr_array((np.ones(len(clusters)), places), shape=(num_clusters, len(clusters)))
+    return sparse.csr_array(members @ rows)
 
 
 def compare_systems(
@@ -125,7 +132,8 @@ def compare_systems(
 ) -> tuple[Comparison, ...]:
     """Every test for each metric; `t_test` pairs the clusters' own values, all their `seeds` together.
 
-    `first` and `second` come from `scorecard.measure` over the same turns (`turns.check_same_turns`).
+    `first` and `second` come from `scorecard.measure` over the same turns (`turns.check_same_turns`), or are tallies of
+    the same dialogues.
     """
     if not metrics:
         raise UsageError(f"no metrics to compare: name at least one of {', '.join(sorted(first)) or 'those measured'}")
@@ -229,7 +237,7 @@ def _resampled_scores(
     if not num_clusters:
         return np.full((num_resamples, len(scores)), math.nan)
     num_runs = int(runs.max()) + 1
-    sums = [_cluster_sums(score, runs * num_clusters + clusters, num_runs * num_clusters) for score in scores]
+    sums = [cluster_sums(score.rows, runs * num_clusters + clusters, num_runs * num_clusters) for score in scores]
     widest = max(num_clusters, *(part.shape[1] for part in sums))
     at_once, parts = max(1, _NUMBERS_AT_ONCE // widest), []
     for start in range(0, num_resamples, at_once):
@@ -254,10 +262,3 @@ def _draws(num_units: int, num_resamples: int, generator: np.random.Generator) -
     flat = (drawn + num_units * np.arange(num_resamples)[:, None]).reshape(-1)
     counts = np.bincount(flat, minlength=num_resamples * num_units)
     return counts.reshape(num_resamples, num_units).astype(np.float64)
-
-
-def _cluster_sums(score: PooledScore, clusters: Ints, num_clusters: int) -> sparse.csr_array[Any]:
-    """Rows added up within clusters, [C, K]."""
-    places = (clusters, np.arange(len(clusters)))
-    members = sparse.csr_array((np.ones(len(clusters)), places), shape=(num_clusters, len(clusters)))
-    return sparse.csr_array(members @ score.rows)

@@ -7,18 +7,18 @@ happened to learn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from vrbot.evaluation.comparison import LOWER_IS_BETTER
-from vrbot.evaluation.pooling import PooledScore
 from vrbot.evaluation.reply_files import read_replies
-from vrbot.evaluation.scorecard import Options, Resources, measure
+from vrbot.evaluation.scorecard import Resources
 from vrbot.evaluation.side_by_side import BOOTSTRAP_MARKER, SIGNIFICANT, T_TEST_MARKER
 from vrbot.evaluation.significance import Comparison, compare_systems, holm_corrected
-from vrbot.evaluation.turns import ScoredTurn, check_same_turns, dialogue_numbers
+from vrbot.evaluation.tallies import SUFFIX, Tallies, check_same_tallied, read_tallies, stacked, tallies_of
 from vrbot.experiments.design import Plan
 from vrbot.experiments.results import SystemRuns, best_of
 
@@ -102,13 +102,11 @@ def seeds_of_both(first: SystemRuns, second: SystemRuns) -> tuple[int, ...]:
 
 
 class _Stored:
-    """Replies read from files once, entities numbered alike in all of them."""
+    """What each run did in every dialogue, read once: from its replies, or from published tallies where none are."""
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
-        self.numbers = {name: number for number, name in enumerate(resources.entity_names or ())}
-        self._turns: dict[tuple[str, int], list[ScoredTurn]] = {}
-        self._scores: dict[tuple[str, tuple[int, ...]], Mapping[str, PooledScore]] = {}
+        self._runs: dict[tuple[str, int], Tallies] = {}
 
     def compare(
         self,
@@ -118,32 +116,35 @@ class _Stored:
         generator: np.random.Generator,
         num_resamples: int,
     ) -> tuple[Comparison, ...]:
-        """Second minus first, over the turns of all their seeds; nothing where these are not the same."""
+        """Second minus first, over the dialogues of all their seeds; nothing where these are not the same."""
         seeds = seeds_of_both(first, second)
         if not seeds:
             return ()
-        turns = self.turns(first, seeds)
-        check_same_turns(turns, self.turns(second, seeds))
-        one, two = self.scores(first, seeds), self.scores(second, seeds)
-        testable = [name for name in metrics if name in one and None not in (one[name].value, two[name].value)]
+        runs = [[self._of_seed(system, seed) for seed in seeds] for system in (first, second)]
+        for run in runs[0] + runs[1]:
+            check_same_tallied(runs[0][0], run)
+        one, two = (stacked(each) for each in runs)
+        testable = [name for name in metrics if name in one and name in two]
+        testable = [name for name in testable if None not in (one[name].value, two[name].value)]
         if not testable:
             return ()
-        run = np.repeat(seeds, [len(self._of_seed(first, seed)) for seed in seeds])
-        return compare_systems(one, two, dialogue_numbers(turns), generator, testable, num_resamples, run)
+        num_dialogues = runs[0][0].num_dialogues
+        dialogues = np.tile(np.arange(num_dialogues), len(seeds))
+        run_of = np.repeat(seeds, num_dialogues)
+        return compare_systems(one, two, dialogues, generator, testable, num_resamples, run_of)
 
-    def turns(self, system: SystemRuns, seeds: Sequence[int]) -> list[ScoredTurn]:
-        return [turn for seed in seeds for turn in self._of_seed(system, seed)]
-
-    def scores(self, system: SystemRuns, seeds: tuple[int, ...]) -> Mapping[str, PooledScore]:
-        key = (system.name, seeds)
-        if key not in self._scores:
-            self._scores[key] = measure(self.turns(system, seeds), Options(), self.resources)
-        return self._scores[key]
-
-    def _of_seed(self, system: SystemRuns, seed: int) -> list[ScoredTurn]:
+    def _of_seed(self, system: SystemRuns, seed: int) -> Tallies:
         run = next(run for run in system.runs if system.role == "reference" or run.seed == seed)
         key = (system.name, run.seed)
-        if key not in self._turns:
+        if key not in self._runs:
             assert run.replies is not None
-            self._turns[key] = read_replies(run.replies, self.numbers)
-        return self._turns[key]
+            self._runs[key] = tallies_beside(run.replies, self.resources)
+        return self._runs[key]
+
+
+def tallies_beside(replies: Path, resources: Resources) -> Tallies:
+    """The tallies of replies in a file; without it, those that were published of it."""
+    if not replies.is_file():
+        return read_tallies(replies.with_suffix(SUFFIX), resources)
+    numbers = {name: number for number, name in enumerate(resources.entity_names or ())}
+    return tallies_of(read_replies(replies, numbers), resources)

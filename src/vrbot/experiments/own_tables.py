@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 from vrbot.errors import UsageError
 from vrbot.experiments.folder import ExperimentFolder, Job
 from vrbot.experiments.plans import plan_of
-from vrbot.experiments.report import make_report, write_report
 from vrbot.experiments.runner import begin, jobs_of
 
 SMALL_CLINIC: Mapping[str, Any] = {
@@ -25,7 +23,6 @@ SMALL_CLINIC: Mapping[str, Any] = {
 TO_THE_END: Mapping[str, Any] = {"training.validate_every_epochs": 3}
 """Three epochs of the many real dialogues are learnt to the end of the falling rate, where all foretell words best."""
 LONG_CLINIC = {**SMALL_CLINIC, "training.max_epochs": 24, "training.validate_every_epochs": 8}
-PUBLISHED_FILES = ("report.md", "*.csv", "*.png")
 
 
 @dataclass(frozen=True)
@@ -83,12 +80,3 @@ def tables_of(names: list[str]) -> list[OwnTable]:
         if name not in known:
             raise UsageError(f"{name!r} is none of our tables; known: {', '.join(known)}")
     return [table for table in TABLES if not names or table.name in names]
-
-
-def publish(folder: ExperimentFolder, results: Path) -> Path:
-    """Writes the report and copies what may be published, tables and pictures, to `results/NAME`; replies stay."""
-    written, out = write_report(folder, make_report(folder)), results / folder.path.name
-    out.mkdir(parents=True, exist_ok=True)
-    for file in (file for pattern in PUBLISHED_FILES for file in written.glob(pattern)):
-        shutil.copyfile(file, out / file.name)
-    return out

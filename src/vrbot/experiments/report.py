@@ -21,8 +21,8 @@ from vrbot.experiments.plans import plan_of
 from vrbot.experiments.published import PUBLISHED
 from vrbot.experiments.report_tables import (
     LATENT_COLUMNS,
-    NO_MERIT,
     REPLY_COLUMNS,
+    TESTED,
     Tabulated,
     cost_table,
     run_table,
@@ -131,9 +131,8 @@ def _corpus_report(folder: ExperimentFolder, plan: Plan, setup: Setup, name: str
     corpus = Corpus.open(setup.corpora[name].path)
     systems = gather(folder, plan, setup, name)
     resources = Resources(stored_vectors(corpus, folder.path / name), corpus.inventory.names)
-    metrics = [metric for metric in (*REPLY_COLUMNS, *LATENT_COLUMNS) if metric not in NO_MERIT]
     curves = any(row.curve is not None for row in plan.rows)
-    matches = () if curves else hold_contests(systems, plan, metrics, resources, num_resamples=num_resamples)
+    matches = () if curves else hold_contests(systems, plan, TESTED, resources, num_resamples=num_resamples)
     shown = [*systems, *published_systems(plan, corpus)]
     content = Tabulated(f"{plan.title} on {name}", shown, matches, plan.against, _notes(plan, corpus, systems, setup))
     tables = {

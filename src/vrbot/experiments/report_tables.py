@@ -34,6 +34,8 @@ LATENT_COLUMNS: Mapping[str, str] = {
 NOT_IN_BOLD = ("oracle", "published")
 NO_MERIT = ("mep_by_chance",)
 """Columns that help to read others; nobody is better by them."""
+TESTED = tuple(metric for metric in (*REPLY_COLUMNS, *LATENT_COLUMNS) if metric not in NO_MERIT)
+"""What tests of significance are asked about; D@1 and D@2 are no sums over turns, and have none."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,22 +16,24 @@ from vrbot.knowledge.linking import fold
 _GAPS = {
     "zh": (r"[^。！？；，,!?;\n没不无未]{0,6}?", r"[^。！？；!?;\n]{0,16}?"),
     "en": (
-        r"(?:[^\w.!?;\n]+(?!(?:not?|never|without|but|now)\b|\w+n't\b)[\w'%/]+){0,5}?[^\w.!?;\n]+",
+        r"(?:[^\w.!?;\n]+(?!(?:not?|never|without|but|now)\b|\w+n't\b|(?:is|was|ha[sd]|have|do|does|did|can|wo)nt\b)"
+        r"[\w'%/]+){0,5}?[^\w.!?;\n]+",
         r"(?:[^\w.!?;\n]+[\w'%/]+){0,10}?[^\w.!?;\n]+",
     ),
 }
 """The short gap holds no negation, so that "my chest does not hurt" is no chest that hurts."""
 
 _SAME_VERB = {
-    "can't": "(?:can't|cant|cannot|can not|couldn't|could not|unable to|not able to)",
-    "won't": "(?:won't|wont|will not|wouldn't)",
-    "isn't": "(?:isn't|is not|wasn't)",
-    "hasn't": "(?:hasn't|has not|hadn't)",
-    "haven't": "(?:haven't|have not)",
+    "can't": "(?:can't|cant|cannot|can not|couldn't|couldnt|could not|unable to|not able to)",
+    "won't": "(?:won't|wont|will not|wouldn't|wouldnt)",
+    "isn't": "(?:isn't|isnt|is not|wasn't|wasnt)",
+    "hasn't": "(?:hasn't|hasnt|has not|hadn't|hadnt)",
+    "haven't": "(?:haven't|havent|have not|'ve not)",
     "don't": "(?:don't|dont|do not)",
-    "doesn't": "(?:doesn't|does not)",
+    "doesn't": "(?:doesn't|doesnt|does not)",
+    "didn't": "(?:didn't|didnt|did not)",
 }
-"""A table names the short form only."""
+"""A table names the short form only; people in a hurry leave the apostrophe out."""
 
 _WORD_REST = r"[\w']*"
 _BLANK = (
