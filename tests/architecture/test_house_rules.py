@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 
 import pytest
 
@@ -20,6 +21,15 @@ MACHINE_PATH = re.compile(rf"(?<![\w.~/)}}-])/(?:{MACHINE_FOLDERS})/[\w.~-]")
 def test_no_file_is_larger_than_half_a_megabyte() -> None:
     large = {str(path.relative_to(ROOT)): path.stat().st_size for path in project_files()}
     assert {name: size for name, size in large.items() if size > LARGEST_FILE} == {}
+
+
+def test_no_published_run_is_passed_over_by_version_control() -> None:
+    run = "docs/results/a-table/runs/a-corpus/a-row/seed-1/result.json"
+    command = ["git", "check-ignore", "--quiet", "--no-index"]
+    by_git = {name: subprocess.run([*command, name], cwd=ROOT, check=False).returncode for name in (run, "runs/a-run")}
+    if set(by_git.values()) == {128}:
+        pytest.skip("this is no checkout of git")
+    assert by_git == {run: 1, "runs/a-run": 0}
 
 
 def test_no_file_has_a_name_that_says_nothing() -> None:
