@@ -18,8 +18,10 @@ mine-told-category,1/1,14.1,,,98.0,,,
 mine oracle-gold-action,3/3,13.9,13.7,14.1,97.0,96.4,97.7,
 mine (somebody),,20.0,,,99.0,,,
 """
-LATENTS = """system,runs,state F1,state F1 low,state F1 high
-mine,3/3,98.56,98.56,98.56
+LATENTS = """system,runs,state F1,state F1 low,state F1 high,perplexity,perplexity low,perplexity high
+mine,3/3,98.56,98.56,98.56,39.0,38.5,39.5
+half,2/3,,,,38.04,,
+mine-told-category,1/1,,,,20.0,,
 """
 BEFORE = "# Mine\n\n<!-- results: kept/run -->\nformer table\n<!-- end of results -->\n\nafter\n"
 
@@ -35,14 +37,14 @@ def root(tmp_path: Path) -> Path:
 
 def test_a_table_holds_means_spreads_and_marks_and_the_best_that_is_not_told_the_answer_is_bold(root: Path) -> None:
     lines = with_tables(BEFORE, root).splitlines()
-    assert "| system | seeds | mi-F1 | B@2 | state F1 |" in lines
-    assert "| retrieval | 1 | 8.1 | 5.5 | - |" in lines
-    assert r"| mine | 3 | **21.6**\*+ ± 1.2 | 10.2 ± 1.2 | 98.6 ± 0.0 |" in lines
-    assert "| half | 2 of 3 | 14.0! | **10.3** | - |" in lines
+    assert "| system | seeds | mi-F1 | B@2 | perplexity | state F1 |" in lines
+    assert "| retrieval | 1 | 8.1 | 5.5 | - | - |" in lines
+    assert r"| mine | 3 | **21.6**\*+ ± 1.2 | 10.2 ± 1.2 | 39.0 ± 0.5 | 98.6 ± 0.0 |" in lines
+    assert "| half | 2 of 3 | 14.0! | **10.3** | **38.0** | - |" in lines
     assert not any("waiting" in line for line in lines)
-    assert "| mine-told-category | 1 | 98.0 | 14.1 | - |" in lines
-    assert "| mine (somebody) |  | 99.0 | 20.0 | - |" in lines
-    assert "| mine oracle-gold-action | 3 | 97.0 ± 0.6 | 13.9 ± 0.2 | - |" in lines
+    assert "| mine-told-category | 1 | 98.0 | 14.1 | 20.0 | - |" in lines
+    assert "| mine (somebody) |  | 99.0 | 20.0 | - | - |" in lines
+    assert "| mine oracle-gold-action | 3 | 97.0 ± 0.6 | 13.9 ± 0.2 | - | - |" in lines
 
 
 def test_nothing_but_the_place_between_the_marks_is_written_and_twice_changes_nothing(root: Path) -> None:

@@ -46,7 +46,7 @@ class OwnTable:
 
 _QUARTER = ("damd-s25-a25", "moss-s25-a25", "vrbot-un-s25-a25", "vrbot-s25-a25")
 _QUARTER_OF_ACTIONS = ("nkd-s0-a25", "postks-s0-a25", "dual-flow-s0-a25", "dual-flow-habits-s0-a25")
-_ALL = ("nkd-s0-a100", "dual-flow-s0-a100", "damd-s100-a100", "moss-s100-a100")
+_ALL = ("nkd-s0-a100", "dual-flow-s0-a100", "damd-s100-a100", "moss-s100-a100", "vrbot-s100-a100")
 TABLES = (
     OwnTable("unlabelled-meddg", "unlabelled", "meddg", TO_THE_END),
     OwnTable(
@@ -61,7 +61,7 @@ TABLES = (
         "semi-supervised",
         "imcs",
         TO_THE_END,
-        rows=(*_QUARTER_OF_ACTIONS, *_QUARTER, "dual-flow-s0-a100"),
+        rows=(*_QUARTER_OF_ACTIONS, *_QUARTER, "dual-flow-s0-a100", "vrbot-s100-a100"),
     ),
     OwnTable("ablations-clinic", "labelled-ablations", "clinic", SMALL_CLINIC),
     OwnTable("span-lengths-clinic", "span-lengths", "clinic", SMALL_CLINIC, seeds=(1,)),

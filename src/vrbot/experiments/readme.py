@@ -18,7 +18,8 @@ from vrbot.experiments.selections import ToldCategory
 from vrbot.files import atomic_write
 
 MARKED = re.compile(r"(?P<first><!-- results: (?P<folder>\S+) -->\n).*?(?P<last><!-- end of results -->)", re.DOTALL)
-COLUMNS = ("mi-F1", "mi-F1 w/o most frequent", "ma-F1", "EA", "B@2", "R@2", "D@2", "state F1", "action F1")
+PERPLEXITY = "perplexity"
+COLUMNS = ("mi-F1", "mi-F1 w/o most frequent", "ma-F1", "EA", "B@2", "R@2", "D@2", PERPLEXITY, "state F1", "action F1")
 HOW_TO_READ = (
     "After ± half of the 95 % interval over seeds (t distribution). VRBot against the best other trained system of a "
     r"column, of those with as many labels: \* better by paired bootstrap, + better by paired t-test, ! worse, after "
@@ -83,9 +84,11 @@ def _seeds(runs: str) -> str:
 
 
 def _best(rows: Sequence[Row], column: str) -> float | None:
-    """The highest mean of at least two systems that count."""
+    """The best mean of at least two systems that count: the highest, but of perplexities the lowest."""
     means = [float(row[column]) for row in rows if row.get(column) and _may_be_bold(row)]
-    return max(means) if len(means) > 1 else None
+    if len(means) < 2:
+        return None
+    return min(means) if column == PERPLEXITY else max(means)
 
 
 def _may_be_bold(row: Row) -> bool:
