@@ -22,6 +22,8 @@ SMALL_CLINIC: Mapping[str, Any] = {
 """A small corpus is learnt with small networks and batches; eight epochs, where only systems of one kind compete."""
 TO_THE_END: Mapping[str, Any] = {"training.validate_every_epochs": 3}
 """Three epochs of the many real dialogues are learnt to the end of the falling rate, where all foretell words best."""
+TWELVE_TO_THE_END: Mapping[str, Any] = {"training.max_epochs": 12, "training.validate_every_epochs": 12}
+"""A corpus of a quarter of the dialogues is read four times as often."""
 LONG_CLINIC = {**SMALL_CLINIC, "training.max_epochs": 24, "training.validate_every_epochs": 8}
 
 
@@ -49,6 +51,8 @@ _QUARTER_OF_ACTIONS = ("nkd-s0-a25", "postks-s0-a25", "dual-flow-s0-a25", "dual-
 _ALL = ("nkd-s0-a100", "dual-flow-s0-a100", "damd-s100-a100", "moss-s100-a100", "vrbot-s100-a100")
 TABLES = (
     OwnTable("unlabelled-meddg", "unlabelled", "meddg", TO_THE_END),
+    OwnTable("unlabelled-imcs", "unlabelled", "imcs", TO_THE_END),
+    OwnTable("unlabelled-covid", "unlabelled", "covid", TWELVE_TO_THE_END),
     OwnTable(
         "semi-supervised-clinic",
         "semi-supervised",

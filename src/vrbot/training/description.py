@@ -136,8 +136,9 @@ def _version() -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the sources, when they stand in a git repository; "+changed" behind it where they differ."""
-    commit = _git("rev-parse", "--verify", "--quiet", "HEAD")
+    """The commit that last changed the sources, when they stand in a git repository; "+changed" behind it where they
+    differ. Later commits of documents or tests do not make two runs incomparable."""
+    commit = _git("log", "-1", "--format=%H", "--", ".")
     return f"{commit}+changed" if commit and _git("status", "--porcelain", "--", ".") else commit or None
 
 
