@@ -13,6 +13,7 @@ INSTALLED := .venv/.installed
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 TEST_PACKAGES := chromium fonts-noto-cjk postgresql
 APT := DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=30
+BENCHMARKS := approval kill_resume prepare retrieval rgat store_kills tampering
 CLINIC_DIALOGUES := 2000
 CLINIC_SEED := 1
 SEGMENTER_zh := rjieba
@@ -29,7 +30,8 @@ help:  ## Say what can be made
 
 setup: $(INSTALLED)  ## Make .venv with everything in it
 
-# torch comes first and alone: asked for by another package it would bring gigabytes of GPU libraries along.
+# torch comes first and alone, so that no other package asks for another one. PyPI's wheel brings GPU libraries along:
+# name an index of wheels without them in PIP_EXTRA_INDEX_URL to have none.
 $(INSTALLED): pyproject.toml versions.txt
 	@python="$$($(PYTHON) || true)"; \
 	if [ -z "$$python" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -71,10 +73,8 @@ check: $(INSTALLED)  ## Check format, lint, types and architecture
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/architecture
 
-bench: $(INSTALLED)  ## Run every benchmark in benchmarks/
-	@found=0; for file in benchmarks/[a-z]*.py; do [ -e "$$file" ] || continue; found=1; \
-	  echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename "$$file" .py)"; done; \
-	  [ $$found = 1 ] || echo "no benchmark is built yet"
+bench: $(INSTALLED)  ## Run the benchmarks that need no trained model (benchmarks.load and .out_of_domain take a RUN)
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
 
 # Begun again it goes on. VRBOT_DATA names the folder of the real dialogues; their tables are left out without it.
 results: $(INSTALLED)  ## Make the tables of docs/results that are kept up to date again, and the README's (about ten hours on two fast cores)
@@ -92,6 +92,6 @@ test-programs:  ## Install the Debian packages some tests use (as root)
 	      || echo "could not install$$missing: tests that need them will say so" >&2; \
 	  else echo "not installed:$$missing (tests that need them will say so)" >&2; fi
 
-clean:  ## Remove everything that was made, .venv included
+clean:  ## Remove .venv, build (with the demo's model) and caches; runs/ stays
 	rm -rf .venv build .mypy_cache .ruff_cache .hypothesis src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

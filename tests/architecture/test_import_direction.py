@@ -11,7 +11,7 @@ from tests.architecture.project import SOURCE, imported_modules
 
 LINES = (
     ("errors",),
-    ("config", "files", "sealed"),
+    ("config", "files", "machine_speed", "sealed"),
     ("probability", "knowledge", "decoding"),
     ("dialogue",),
     ("clinic", "nets"),

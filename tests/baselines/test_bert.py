@@ -13,7 +13,6 @@ import torch
 from tests.contract.replying import reply_to_batch
 from tests.model.tiny import batch_of, moment, tiny_config, tiny_model, without_labels
 from tests.nets.tiny_encoder import tiny_encoder, with_tiny_encoder, write_tiny_encoder
-from vrbot.agent.calibration import OFFSETS, calibrate_threshold
 from vrbot.agent.pretrained import load_pretrained, save_pretrained
 from vrbot.baselines.catalogue import CATALOGUE, build_model
 from vrbot.baselines.hred_bert import HredBert, append_entities, keyword_log_prob
@@ -22,6 +21,7 @@ from vrbot.dialogue.batching import Limits
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.vocabulary import BOS, PAD
 from vrbot.errors import ConfigError, IntegrityError, UsageError
+from vrbot.evaluation.calibration import OFFSETS, calibrate_threshold
 from vrbot.model.build_reading import build_words
 from vrbot.model.weights import model_to_bytes
 from vrbot.model.world import world_of

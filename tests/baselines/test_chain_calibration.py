@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from tests.model.tiny import batch_of, moment, tiny_config, tiny_model, without_labels
-from vrbot.agent.calibration import OFFSETS, _Tally, calibrate, calibrate_chain
 from vrbot.baselines.span_chain import ChainedReplies
 from vrbot.dialogue.batching import Limits, SessionBatch
 from vrbot.dialogue.corpus import Corpus
+from vrbot.evaluation.calibration import OFFSETS, _Tally, calibrate, calibrate_chain
 from vrbot.model.contract import Perception
 from vrbot.model.spans import one_hot_choice
 

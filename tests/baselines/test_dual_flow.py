@@ -19,11 +19,11 @@ from tests.model.tiny import (
     with_targets,
     without_labels,
 )
-from vrbot.agent.calibration import OFFSETS, calibrate_none
 from vrbot.baselines.dual_flow import DualFlow, entity_targets, past_act_log_prob
 from vrbot.config import Config
 from vrbot.dialogue.batching import Limits, SessionBatch, TurnInputs, TurnLayout
 from vrbot.dialogue.corpus import Corpus
+from vrbot.evaluation.calibration import OFFSETS, calibrate_none
 from vrbot.nets.turn_memory import TurnMemory, turns_so_far
 from vrbot.objective import habit_teacher
 from vrbot.objective.response_form import ResponseForm

@@ -15,7 +15,7 @@ from vrbot.cli.main import run
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine's own speed is not measured."""
-    for module in ("nets.machine_speed", "training.speed", "agent.speed"):
+    for module in ("machine_speed", "training.speed", "agent.speed"):
         monkeypatch.setattr(f"vrbot.{module}.gemm_gflops", lambda seconds=0.0: 100.0)
 
 

@@ -86,6 +86,9 @@ def test_our_tables_are_made_and_published_and_one_whose_data_is_not_here_is_lef
     )
     assert "2 runs of smoke-clinic are taken from" in capsys.readouterr().err
     assert "| seq2seq | 1/1 |" in (results / "smoke-clinic" / "report.md").read_text("utf-8")
+    begun_anew = ["experiment", "tables", "smoke-clinic", "--out", str(tmp_path / "anew"), "--jobs", "2"]
+    assert run(begun_anew) == 0
+    assert f"report: {tmp_path / 'anew' / 'smoke-clinic' / 'report'}" in capsys.readouterr().out
     assert run([*command, "elsewhere"]) == 1
     assert run([*command, "table-9"]) == 2
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from vrbot.agent.card import INTENDED_USE
-from vrbot.errors import DataError
-from vrbot.serving.console.card_view import Code, Grid, Heading, Paragraph, blocks_of, card_text
+from vrbot.serving.console.card_view import Code, Grid, Heading, Paragraph, blocks_of
 from vrbot.serving.console.words.card import in_language
 
 CARD = """# vrbot
@@ -42,13 +37,6 @@ def test_a_card_becomes_headings_paragraphs_code_and_tables() -> None:
         Paragraph("<script>alert(1)</script>"),
     ]
     assert blocks_of("") == []
-
-
-def test_a_card_is_a_file_or_that_of_a_saved_model(tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text(CARD, encoding="utf-8")
-    assert card_text(tmp_path) == card_text(tmp_path / "README.md") == CARD
-    with pytest.raises(DataError, match="saved model"):
-        card_text(tmp_path / "other.md")
 
 
 def test_every_paragraph_of_the_intended_use_is_known_in_chinese() -> None:

@@ -74,6 +74,19 @@ def test_on_another_machine_the_report_comes_out_the_same(
         assert there.read_bytes() == file.read_bytes(), file
 
 
+def test_published_runs_are_not_replaced_by_fewer(
+    folder: ExperimentFolder, results: Path, clinic: Path, tmp_path: Path
+) -> None:
+    begun = invented_folder(tmp_path / "invented", clinic)
+    put_result(begun, Job("clinic", "mine", 1), turns_with(right_until(1)), Corpus.open(clinic).inventory.names)
+    before = {file: file.read_bytes() for file in results.rglob("*.*")}
+    with pytest.raises(UsageError, match=r"holds \d+ runs and .* only 1: .*--go-on-from"):
+        publish(begun, results)
+    assert {file: file.read_bytes() for file in results.rglob("*.*")} == before
+    take_over(begun, jobs(begun), results)
+    publish(begun, results)
+
+
 def test_what_is_finished_here_stays_and_what_is_missing_is_still_to_be_done(
     results: Path, clinic: Path, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -156,8 +155,6 @@ def test_two_runners_cannot_share_a_folder(folder: ExperimentFolder) -> None:
 
 
 def test_what_cannot_be_run_is_refused_before_anything_is(clinic: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="smoke cannot be run: nobody has built it"):
-        begin(tmp_path / "out", dataclasses.replace(SMOKE, not_runnable="nobody has built it"), [clinic])
     with pytest.raises(UsageError, match="give it with --corpus"):
         begin(tmp_path / "out", SMOKE, [])
     with pytest.raises(UsageError, match="two corpora are called 'clinic'"):

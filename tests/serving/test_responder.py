@@ -14,7 +14,7 @@ from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.supervision import LabelMasks
 from vrbot.explain.autolabel import AutoLabeller
 from vrbot.serving.replay import replay
-from vrbot.serving.responder import AgentResponder, ExplainedResponder, ProposesLabels, responder_of
+from vrbot.serving.responder import AgentResponder, DescribesItself, ExplainedResponder, ProposesLabels, responder_of
 from vrbot.serving.service import Desk
 from vrbot.serving.store import Store
 
@@ -41,6 +41,14 @@ def test_the_drafts_of_a_model_replay_with_that_model_only(make_agent: MakeAgent
     assert (report.same, report.different, report.other_model) == (3, (), 0)
     assert replay(store, responder(make_agent, 1)).other_model == 3
     store.close()
+
+
+def test_a_model_at_the_desk_has_the_card_that_is_saved_with_it(make_agent: MakeAgent, tmp_path: Path) -> None:
+    agent = make_agent(seed=0)
+    agent.save_pretrained(tmp_path / "saved")
+    at_the_desk = responder_of(tmp_path / "saved")
+    assert isinstance(at_the_desk, DescribesItself)
+    assert at_the_desk.card == (tmp_path / "saved" / "README.md").read_text("utf-8") == agent.card
 
 
 def test_a_loaded_model_computes_in_one_thread_so_that_sums_have_one_order(run: Path) -> None:

@@ -13,9 +13,9 @@ from vrbot.config import DecodingSettings, recipe
 from vrbot.dialogue.batching import SessionBatch, collate, limits_of
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import ConfigError, UsageError
+from vrbot.machine_speed import Stopwatch, gemm_gflops
 from vrbot.model.contract import DialogueModel
 from vrbot.model.response_generator import ResponseGenerator
-from vrbot.nets.machine_speed import Stopwatch, gemm_gflops
 from vrbot.nets.prepared import Precision
 
 TURNS_TOGETHER = 32

@@ -26,7 +26,6 @@ OPTIONAL_PACKAGES = {
     "jieba": ("segmenter jieba", "pip install 'vrbot[jieba]'"),
     "spacy_pkuseg": ("segmenter pkuseg", "pip install 'vrbot[pkuseg]'"),
     "psycopg": ("PostgreSQL store", "pip install 'psycopg[binary]'"),
-    "onnxruntime": ("fast inference", "pip install onnxruntime"),
 }
 OPTIONAL_PROGRAMS = {
     "chromium": ("browser tests", "apt-get install chromium"),

@@ -65,8 +65,6 @@ def run(
         if name != REFERENCES:
             chosen.row(name)  # a wrong one is refused before anything is begun
     folder = begin(place, chosen, corpora, seeds=wanted, recipe_name=recipe, settings=changes)
-    for row in chosen.missing:
-        note(f"{row.name} is left out: {row.reason}")
     code = _do(folder, jobs_of(chosen, folder.setup(), only or (), wanted), jobs)
     if code:
         raise typer.Exit(code)
@@ -99,6 +97,7 @@ def tables(
     from vrbot.experiments.own_tables import tables_of
     from vrbot.experiments.publishing import publish as publish_report
     from vrbot.experiments.publishing import take_over
+    from vrbot.experiments.report import make_report, write_report
 
     codes = []
     for table in tables_of(names or []):
@@ -112,8 +111,12 @@ def tables(
         if go_on_from is not None:
             note(f"{len(take_over(folder, todo, go_on_from))} runs of {table.name} are taken from {go_on_from}")
         codes.append(_do(folder, todo, jobs) if jobs else 0)
-        if publish is not None and any(folder.result(job) is not None for job in todo):
-            say(f"report: {publish_report(folder, publish)}")
+        if any(folder.result(job) is not None for job in todo):
+            try:
+                found = publish_report(folder, publish) if publish else write_report(folder, make_report(folder))
+                say(f"report: {found}")
+            except UsageError as error:
+                note(f"not published: {error}")
         if codes[-1] == INTERRUPTED:
             break
     if any(codes):
@@ -194,11 +197,6 @@ def list_plans(as_json: Annotated[bool, typer.Option("--json", help="Print the l
         for one in PLANS.values()
     ]
     say_table(("plan", "paper", "rows", "runs", "what it shows", "what it needs"), rows)
-    for one in PLANS.values():
-        if one.not_runnable is not None:
-            note(f"{one.name} cannot be run: {one.not_runnable}")
-        for row in one.missing:
-            note(f"{one.name} is without {row.name}: {row.reason}")
 
 
 class _Progress:
@@ -226,8 +224,6 @@ def _summary(plan: Plan) -> dict[str, Any]:
         "rows": [row.name for row in plan.rows],
         "seeds": plan.seeds,
         "needs": plan.needs,
-        "missing": {row.name: row.reason for row in plan.missing},
-        "not_runnable": plan.not_runnable,
     }
 
 

@@ -1,1 +1,1 @@
-"""Measuring: replies, states and actions against what physicians said; knows records of turns, no model."""
+"""Measuring replies, states and actions: metrics know records of turns only, other modules ask models for them."""

@@ -70,7 +70,7 @@ def measure_model(
     """Every turn with a recorded reply, answered after the real conversation before it; nothing is random.
 
     `sessions` are indices of dialogues, all if None. States and actions come from the prior networks, and beside them
-    from the inference networks where the model has any; the log probability is under the prior's action.
+    from the inference networks where the model has any; the log probability is that of `likelihood`.
     """
     model.eval()
     seconds, answers = 0.0, dict[int, Answer]()

@@ -1,4 +1,4 @@
-"""What is decided on validation dialogues: which model of a run is the best, and how long its replies should be."""
+"""What is decided on validation dialogues: which model of a run is the best, and what a word is worth in replies."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from vrbot.agent.calibration import calibrate
 from vrbot.config import Config
 from vrbot.dialogue.batching import limits_of
 from vrbot.dialogue.corpus import Corpus
+from vrbot.evaluation.calibration import calibrate
 from vrbot.evaluation.measuring import ReplyTrials, has_action, measure_model
 from vrbot.evaluation.scorecard import Options, Resources, measure
 

@@ -52,14 +52,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Missing:
-    """A row of the paper's table that cannot be run here, and why."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Plan:
     """A table or figure as data: rows under the same settings and seeds, on corpora of the user's.
 
@@ -81,8 +73,6 @@ class Plan:
     study: Literal["", "human", "case", "annotation"] = ""
     needs_labels: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
-    missing: tuple[Missing, ...] = ()
-    not_runnable: str | None = None
 
     def __post_init__(self) -> None:
         names = [row.name for row in self.rows]

@@ -10,7 +10,7 @@ from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.errors import UsageError
 from vrbot.experiments.annotation_plan import annotation_plan
 from vrbot.experiments.category_leak_plan import category_leak_plan
-from vrbot.experiments.design import ALL_LABELS, UNLABELLED, Missing, Plan, Row
+from vrbot.experiments.design import ALL_LABELS, UNLABELLED, Plan, Row
 from vrbot.experiments.selections import HeldOut, TrainShare
 from vrbot.training.description import LabelFractions
 
@@ -37,23 +37,11 @@ def _with_habits(row: Row) -> Row:
     return replace(row, name=row.name.replace("dual-flow", "dual-flow-habits"), settings={"flows.habits": True})
 
 
-def _split(rows: Iterable[Row]) -> tuple[tuple[Row, ...], tuple[Missing, ...]]:
-    """Rows whose model is there, and the others with the reason."""
-    found = list(rows)
-    there = tuple(row for row in found if row.model in CATALOGUE)
-    gone = tuple(
-        Missing(row.name, f"no model {row.model!r} is in the catalogue") for row in found if row.model not in CATALOGUE
-    )
-    return there, gone
-
-
 def _unlabelled() -> Plan:
-    rows, missing = _split(
-        [
-            *map(_baseline, WITHOUT_LABELS),
-            _with_habits(_baseline("dual-flow")),
-            Row("vrbot", "vrbot", role="ours", oracle=True),
-        ]
+    rows = (
+        *map(_baseline, WITHOUT_LABELS),
+        _with_habits(_baseline("dual-flow")),
+        Row("vrbot", "vrbot", role="ours", oracle=True),
     )
     return Plan(
         "unlabelled",
@@ -62,7 +50,6 @@ def _unlabelled() -> Plan:
         rows,
         CHINESE,
         published=("kamed", "meddialog", "meddg-protocol"),
-        missing=missing,
     )
 
 
@@ -81,22 +68,20 @@ def _graded(model: str, state: Iterable[int], action: Iterable[int], group: str 
 
 def _semi_supervised() -> Plan:
     levels = (25, 50, 100)
-    rows, missing = _split(
-        [
-            *_graded("sedst", (25, 50), (0, 0), "states only"),
-            *_graded("labes", (25, 50), (0, 0), "states only"),
-            *_graded("nkd", (0, 0, 0), levels),
-            *_graded("postks", (0, 0, 0), levels),
-            *_graded("hred-bert", (0, 0, 0, 0), (10, *levels)),
-            *_graded("dual-flow", (0, 0, 0), levels),
-            *map(_with_habits, _graded("dual-flow", (0,), (25,))),
-            *_graded("damd", levels, levels),
-            *_graded("moss", levels, levels),
-            *_graded("vrbot-un", (25, 50), (25, 50)),
-            *_graded("vrbot", (25, 50), (0, 0), "states only"),
-            *_graded("vrbot", (10, *levels), (10, *levels)),
-            *_graded("vrbot-bert", (50, 100), (50, 100)),
-        ]
+    rows = (
+        *_graded("sedst", (25, 50), (0, 0), "states only"),
+        *_graded("labes", (25, 50), (0, 0), "states only"),
+        *_graded("nkd", (0, 0, 0), levels),
+        *_graded("postks", (0, 0, 0), levels),
+        *_graded("hred-bert", (0, 0, 0, 0), (10, *levels)),
+        *_graded("dual-flow", (0, 0, 0), levels),
+        *map(_with_habits, _graded("dual-flow", (0,), (25,))),
+        *_graded("damd", levels, levels),
+        *_graded("moss", levels, levels),
+        *_graded("vrbot-un", (25, 50), (25, 50)),
+        *_graded("vrbot", (25, 50), (0, 0), "states only"),
+        *_graded("vrbot", (10, *levels), (10, *levels)),
+        *_graded("vrbot-bert", (50, 100), (50, 100)),
     )
     return Plan(
         "semi-supervised",
@@ -106,7 +91,6 @@ def _semi_supervised() -> Plan:
         "a prepared corpus with state and action labels; the paper's is MedDG",
         needs_labels=(STATE, KEYWORDS),
         published=("meddg", "meddg-protocol"),
-        missing=missing,
     )
 
 

@@ -25,8 +25,17 @@ RUNS = "runs"
 
 
 def publish(folder: ExperimentFolder, results: Path) -> Path:
-    """Writes the report, and copies what may be published to `results/NAME`; replies stay."""
-    written, out = write_report(folder, make_report(folder)), results / folder.path.name
+    """Writes the report, and copies what may be published to `results/NAME`; replies stay.
+
+    UsageError where more runs are published there than are finished here: nobody loses them by beginning anew.
+    """
+    out = results / folder.path.name
+    here, there = (sum(1 for _ in place.rglob(RESULT)) for place in (folder.path, out / RUNS))
+    if here < there:
+        raise UsageError(
+            f"{out} holds {there} runs and {folder.path} only {here}: finish more, or take those with --go-on-from"
+        )
+    written = write_report(folder, make_report(folder))
     out.mkdir(parents=True, exist_ok=True)
     for file in (file for pattern in TABLES_AND_PICTURES for file in written.glob(pattern)):
         shutil.copyfile(file, out / file.name)

@@ -79,7 +79,7 @@ def make_report(folder: ExperimentFolder, plan: Plan | None = None, *, num_resam
     setup = folder.setup()
     plan = plan or plan_of(setup.plan)
     found = [_corpus_report(folder, plan, setup, name, num_resamples) for name in setup.corpora]
-    return Report(plan, setup, found, [*_open_ends(found), *(f"{one.name}: {one.reason}" for one in plan.missing)])
+    return Report(plan, setup, found, _open_ends(found))
 
 
 def write_report(folder: ExperimentFolder, report: Report) -> Path:

@@ -110,8 +110,6 @@ def begin(
     settings: Mapping[str, object] | None = None,
 ) -> ExperimentFolder:
     """Makes the folder of an experiment, or opens it to go on; refuses what cannot be run before anything is."""
-    if plan.not_runnable is not None:
-        raise UsageError(f"plan {plan.name} cannot be run: {plan.not_runnable}")
     if not corpora:
         raise UsageError(f"plan {plan.name} needs {plan.needs}: give it with --corpus")
     names = [path.resolve().name for path in corpora]

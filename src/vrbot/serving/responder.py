@@ -68,6 +68,16 @@ class ProposesLabels(Protocol):
         ...
 
 
+@runtime_checkable
+class DescribesItself(Protocol):
+    """A responder that can say what it is, what it learned from, how well it did and what it is not for."""
+
+    @property
+    def card(self) -> str:
+        """The model card, as Markdown."""
+        ...
+
+
 class AgentResponder:
     """A trained model as a responder; `what_if` is given by whoever knows how to steer it."""
 
@@ -80,6 +90,11 @@ class AgentResponder:
     @property
     def fingerprint(self) -> str:
         return self._fingerprint
+
+    @property
+    def card(self) -> str:
+        """The card that a saved model has as README.md."""
+        return self._agent.card
 
     @property
     def entity_names(self) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from vrbot.dialogue.batching import SessionBatch, bucketed_batches, collate, lim
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.supervision import select_labels
 from vrbot.errors import UsageError
+from vrbot.machine_speed import Stopwatch, gemm_gflops
 from vrbot.model.contract import DialogueModel, Moment
-from vrbot.nets.machine_speed import Stopwatch, gemm_gflops
 
 
 def measure_training(corpus: Path, recipe_name: str, model: str, steps: int, threads: int | None) -> dict[str, Any]:

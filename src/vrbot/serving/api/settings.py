@@ -43,7 +43,6 @@ class AppSettings:
     switch: KillSwitch | None = None
     study: Path | None = None
     experiments: Path | None = None
-    card: Path | None = None
     queue_length: int = 64
     batch_size: int = 8
     draft_seconds: float = 30.0

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from vrbot.serving.console.card_view import Block, Code, Grid, Heading, Paragraph, blocks_of, card_text
-from vrbot.serving.console.material import material_of
+from vrbot.serving.console.card_view import Block, Code, Grid, Heading, Paragraph, blocks_of
 from vrbot.serving.console.parts import asked, button, card, empty_state, text
 from vrbot.serving.console.records_frame import command, page_style, plain_table
 from vrbot.serving.console.shell import Visit, page_frame
 from vrbot.serving.console.words import card as card_words
-
-SERVE = "vrbot serve --model MODEL"
+from vrbot.serving.responder import DescribesItself
 
 
 async def page(visit: Visit) -> None:
     """Builds the page."""
     heard = visit.words(card_words.WORDS)
-    place = material_of(visit.console.settings).card
-    content = None if place is None else await asked(heard, card_text, place)
+    responder = visit.desk.responder
+    content = await asked(heard, lambda: responder.card) if isinstance(responder, DescribesItself) else None
     with page_frame(visit, "model"):
         page_style(visit)
         with ui.element("div").classes("page-head"):
@@ -32,12 +30,10 @@ async def page(visit: Visit) -> None:
                     heard("download"), lambda: ui.download.content(kept, "README.md", "text/markdown"), name="download"
                 )
         if not content:
-            with empty_state("badge", heard("none"), heard("none text")):
-                command(SERVE)
+            empty_state("badge", heard("none"), heard("none text"))
             return
         with card(heard("fingerprint")):
-            responder = visit.desk.responder
-            text("code", heard("no model") if responder is None else responder.fingerprint, "fingerprint")
+            text("code", "" if responder is None else responder.fingerprint, "fingerprint")
         for section in _sections(blocks_of(content)):
             with ui.element("section").classes("card model-card"):
                 for block in section:

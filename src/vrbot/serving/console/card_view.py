@@ -8,11 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 
-from vrbot.errors import DataError
-
-CARD = "README.md"
 FENCE = "```"
 _RULE = re.compile(r"[\s|:-]+")
 
@@ -48,16 +44,6 @@ class Grid:
 
 
 Block = Heading | Paragraph | Code | Grid
-
-
-def card_text(place: Path) -> str:
-    """The Markdown of a file, or that in the folder of a saved model; DataError where there is none."""
-    path = place / CARD if place.is_dir() else place
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fix = "give the README.md of a saved model"
-        raise DataError(path, None, "file", f"cannot be read ({error})", fix) from error
 
 
 def blocks_of(card: str) -> list[Block]:

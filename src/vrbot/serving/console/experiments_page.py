@@ -19,7 +19,8 @@ from vrbot.serving.console.words import Words, experiments
 if TYPE_CHECKING:
     from vrbot.serving.console.experiments_view import CorpusView, ExperimentView, Listed, Panel
 
-RUN = "vrbot experiment run latents --corpus CORPUS --out experiments/latents\nvrbot serve --experiments experiments"
+RUN = """vrbot experiment run latents --corpus CORPUS --out experiments/latents
+vrbot serve MODEL --experiments experiments"""
 COLOURS = ["#0f766e", "#b45309", "#4f46e5", "#be185d", "#15803d", "#64748b"]
 
 

@@ -1,4 +1,4 @@
-"""What pages show that is not in the store: a study, experiments, the model's card, and the kill switch."""
+"""What pages show that is not in the store: a study, experiments, and the kill switch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ from vrbot.serving.api.settings import AppSettings
 
 @dataclass(frozen=True)
 class Material:
-    """Where it is; None where nobody has said so, and the page then says how to.
-
-    The card is a file of Markdown, or the folder of a saved model.
-    """
+    """Where it is; None where nobody has said so, and the page then says how to."""
 
     study: Path | None = None
     experiments: Path | None = None
-    card: Path | None = None
     switch: KillSwitch | None = None
 
 
 def material_of(settings: AppSettings) -> Material:
     """As the app's settings have it."""
-    return Material(settings.study, settings.experiments, settings.card, settings.switch)
+    return Material(settings.study, settings.experiments, settings.switch)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vrbot.evaluation.human_agreement import Agreement
 
 AGREEMENT_SECONDS = 4.0
-DRAW = "vrbot humaneval draw A.jsonl B.jsonl --out study\nvrbot serve --study study"
+DRAW = "vrbot humaneval draw A.jsonl B.jsonl --out study\nvrbot serve MODEL --study study"
 
 
 async def page(visit: Visit) -> None:

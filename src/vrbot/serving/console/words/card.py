@@ -11,19 +11,17 @@ WORDS: Table = {
     "en": {
         "heading": "Model card",
         "note": "What the model is, what it learned from, how well it did, and what it is not for.",
-        "none": "No card for this model",
-        "none text": "A card is written with every saved model. Serve one to see it here:",
+        "none": "No model card",
+        "none text": "No model is served, or it is one that does not describe itself.",
         "fingerprint": "Fingerprint of the served model",
-        "no model": "No model is loaded",
         "download": "Download",
     },
     "zh": {
         "heading": "模型卡",
         "note": "模型是什么、从哪些数据学习、效果如何，以及不适用于什么。",
-        "none": "该模型没有模型卡",
-        "none text": "每个保存的模型都会附带模型卡。加载一个模型即可在此查看：",
+        "none": "没有模型卡",
+        "none text": "当前没有加载模型，或该模型没有自述信息。",
         "fingerprint": "当前模型的指纹",
-        "no model": "未加载模型",
         "download": "下载",
     },
 }
