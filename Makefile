@@ -77,7 +77,7 @@ bench: $(INSTALLED)  ## Run the benchmarks that need no trained model (benchmark
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
 
 # Begun again it goes on. VRBOT_DATA names the folder of the real dialogues; their tables are left out without it.
-results: $(INSTALLED)  ## Make the tables of docs/results that are kept up to date again, and the README's (about ten hours on two fast cores)
+results: $(INSTALLED)  ## Make the tables of docs/results that are kept up to date again, and the README's (about fifteen hours on two fast cores)
 	$(BIN)/vrbot experiment tables --out runs/tables --jobs 2 --publish docs/results
 	$(BIN)/vrbot experiment readme README.md
 
