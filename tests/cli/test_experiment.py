@@ -89,6 +89,9 @@ def test_our_tables_are_made_and_published_and_one_whose_data_is_not_here_is_lef
     begun_anew = ["experiment", "tables", "smoke-clinic", "--out", str(tmp_path / "anew"), "--jobs", "2"]
     assert run(begun_anew) == 0
     assert f"report: {tmp_path / 'anew' / 'smoke-clinic' / 'report'}" in capsys.readouterr().out
+    (tmp_path / "anew" / "smoke-clinic" / "clinic" / "seq2seq" / "seed-1" / "result.json").unlink()
+    assert run([*begun_anew[:-1], "0", "--publish", str(results)]) == 1
+    assert "not published: " in capsys.readouterr().err
     assert run([*command, "elsewhere"]) == 1
     assert run([*command, "table-9"]) == 2
 

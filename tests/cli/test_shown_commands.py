@@ -56,6 +56,11 @@ def test_commands_in_documents_can_be_called(document: Path) -> None:
         parse(words)
 
 
+def test_commands_are_found_where_they_are_shown() -> None:
+    assert len(list(shown(in_blocks(ROOT / "README.md")))) > 20
+    assert all(any(shown(text)) for name, text in helps().items() if name in VERBS)
+
+
 def test_commands_in_help_texts_can_be_called() -> None:
     for text in helps().values():
         for words in shown(text):

@@ -117,7 +117,8 @@ def tables(
                 say(f"report: {found}")
             except UsageError as error:
                 note(f"not published: {error}")
-        if codes[-1] == INTERRUPTED:
+                codes.append(FAILED)
+        if INTERRUPTED in codes:
             break
     if any(codes):
         raise typer.Exit(max(codes))
