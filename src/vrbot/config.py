@@ -78,7 +78,8 @@ class PolicySettings(_Settings):
 
 class ObjectiveSettings(_Settings):
     """How the bounds are weighted and sampled; `paper` is the true sum of the two bounds. With `marks_guesses` the
-    generator is told which actions are guesses, and speaks as if its own were none (decision 0026)."""
+    generator is told which actions are guesses, and speaks as if its own were none (decision 0026). What a word costs
+    is sent back through everything drawn, or through guessed actions only (`gradient_through`, decision 0032)."""
 
     temperature_start: float = Field(1.0, gt=0)
     temperature_end: float = Field(0.3, gt=0)
@@ -88,6 +89,7 @@ class ObjectiveSettings(_Settings):
     free_bits_state: float = Field(0.0, ge=0)
     free_bits_action: float = Field(0.0, ge=0)
     stop_gradient_on_q: bool = False
+    gradient_through: Literal["draws", "guesses"] = "guesses"
     state_bound_weight: float = Field(1.0, ge=0)
     action_bound_weight: float = Field(1.0, ge=0)
     supervised_weight: float = Field(1.0, ge=0)
@@ -116,7 +118,7 @@ class TrainingSettings(_Settings):
     shards: int = Field(1, ge=1)
     learning_rate: float = Field(1e-2, gt=0)
     final_learning_rate: float = Field(1e-4, gt=0)
-    rate_factors: dict[str, PositiveFloat] = {"transformer": 0.4, "postks": 0.4}
+    rate_factors: dict[str, PositiveFloat] = {"transformer": 0.4}
     weight_decay: float = Field(0.0, ge=0)
     gradient_clip: float = Field(5.0, gt=0)
     average_decay: float = Field(0.995, ge=0, lt=1)
@@ -341,6 +343,7 @@ def paper() -> Config:
             temperature_end=0.1,
             temperature_steps=30_000,
             straight_through=False,
+            gradient_through="draws",
             marks_guesses=False,
             categories_by_form=False,
             labels_teach_reading=False,

@@ -18,6 +18,12 @@ from vrbot.nets.copying import add_copies
 from vrbot.nets.word_head import ROWS_AT_ONCE, WordHead, heard_before, real_positions
 from vrbot.probability.category import masked_log_softmax
 
+CLOSED_AT_FIRST = -4.0
+"""Log odds of the gate before anything is learned; few words are entities that can be pointed at."""
+SQUASHED_RATE = 0.2
+"""The part of the rate at which layers learn whose result goes through a tanh: at all of it every unit of the decoder
+is at its end after ten updates, and it learns how frequent words are and nothing else (decision 0033)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sources:
@@ -87,8 +93,13 @@ class WordOrEntity(nn.Module):
         self.words, self.cell, self.pointer, self.bos, self.once = words, cell, pointer, bos, once
         self.begin = nn.Linear(evidence_size, hidden_size)
         self.gate = nn.Linear(hidden_size, 1)
+        nn.init.zeros_(self.gate.weight)
+        nn.init.constant_(self.gate.bias, CLOSED_AT_FIRST)
         self.head = WordHead(words, hidden_size, dropout)
         self.dropout = nn.Dropout(dropout)
+        for layer in (self.begin, getattr(cell, "combine", None)):
+            if layer is not None:
+                layer.learning_rate_factor = SQUASHED_RATE
 
     def initial(self, sources: Sources) -> WriterState:
         return WriterState(torch.tanh(self.begin(sources.evidence)), torch.zeros_like(sources.slot_mask), sources)
