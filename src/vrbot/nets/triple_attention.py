@@ -56,8 +56,8 @@ class TripleEncoder(nn.Module):
         self.table = table
         self.entities = nn.Embedding(len(table.tails), size)
         self.relations = nn.Embedding(max(num_relations, 1), size)
-        for table in (self.entities, self.relations):
-            nn.init.normal_(table.weight, std=size**-0.5)
+        for vectors in (self.entities, self.relations):
+            nn.init.normal_(vectors.weight, std=size**-0.5)
         self.project = nn.Linear(3 * size, hidden_size)
 
     def forward(self, entities: Tensor) -> EntityTriples:
