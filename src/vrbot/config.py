@@ -149,7 +149,8 @@ class DecodingSettings(_Settings):
 
 
 class FactSettings(_Settings):
-    """One-hop facts of `ccm` and `nkd`: how many are looked at, and what their terms of the loss weigh."""
+    """One-hop facts of `ccm` and `nkd`: how many are looked at, what their terms of the loss weigh, and at how much of
+    the rate their decoder learns the layers whose result goes through a tanh (decision 0033)."""
 
     entities: int = Field(8, ge=1)
     triples: int = Field(20, ge=1)
@@ -157,6 +158,7 @@ class FactSettings(_Settings):
     neighbours: int = Field(8, ge=1)
     gate_weight: float = Field(1.0, ge=0)
     relevance_weight: float = Field(1.0, ge=0)
+    squashed_rate_factor: float = Field(0.2, gt=0)
 
 
 class FlowSettings(_Settings):
@@ -364,6 +366,7 @@ def paper() -> Config:
         decoding=DecodingSettings(
             word_reward=0.0, length_penalty=1.0, no_repeat=0, keyword_bonus=0.0, only_keywords=False
         ),
+        facts=FactSettings(squashed_rate_factor=1.0),
         vhred=VhredSettings(latent_size=100, kl_warmup_steps=25_000),
         chains=ChainSettings(state_weight=1.0, action_weight=1.0, action_rate_factor=1.0),
         postks=PostksSettings(warmup_steps=5_000),

@@ -20,9 +20,6 @@ from vrbot.probability.category import masked_log_softmax
 
 CLOSED_AT_FIRST = -4.0
 """Log odds of the gate before anything is learned; few words are entities that can be pointed at."""
-SQUASHED_RATE = 0.2
-"""The part of the rate at which layers learn whose result goes through a tanh: at all of it every unit of the decoder
-is at its end after ten updates, and it learns how frequent words are and nothing else (decision 0033)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +71,9 @@ class WordOrEntity(nn.Module):
 
     `cell` moves from word to word (see `model.reply_cells`); `pointer` gives log probabilities [N, Q, J] of the free
     slots from outputs [N, Q, H], the memory it points at, and which slots are free [N, Q, J]. With `once` a tracker
-    keeps what the reply has named: a slot whose word was written is free no more.
+    keeps what the reply has named: a slot whose word was written is free no more. The layers whose result goes through
+    a tanh, the cell's with them, learn at `squashed_rate_factor` of the rate: at all of a high one their units run to
+    their ends within ten updates, and what is learnt is how frequent words are (decision 0033).
     """
 
     def __init__(
@@ -88,6 +87,7 @@ class WordOrEntity(nn.Module):
         bos: int,
         *,
         once: bool,
+        squashed_rate_factor: float,
     ) -> None:
         super().__init__()
         self.words, self.cell, self.pointer, self.bos, self.once = words, cell, pointer, bos, once
@@ -99,7 +99,7 @@ class WordOrEntity(nn.Module):
         self.dropout = nn.Dropout(dropout)
         for layer in (self.begin, getattr(cell, "combine", None)):
             if layer is not None:
-                layer.learning_rate_factor = SQUASHED_RATE
+                layer.learning_rate_factor = squashed_rate_factor
 
     def initial(self, sources: Sources) -> WriterState:
         return WriterState(torch.tanh(self.begin(sources.evidence)), torch.zeros_like(sources.slot_mask), sources)

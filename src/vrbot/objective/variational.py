@@ -73,7 +73,7 @@ class VariationalObjective:
         response = model.hear_response(batch.targets)
         known = self._known(model, batch, moment)
         choose = self._chooser(moment)
-        states = self._state_pass(model, heard, response, known, batch.layout, self._told(choose))
+        states = self._state_pass(model, heard, response, known, batch.layout, self._unless_guessed(choose))
         terms = self._terms(model, batch, heard, response, known, states, choose, moment)
         return self._total(batch, terms, known, moment)
 
@@ -99,7 +99,7 @@ class VariationalObjective:
 
         return choose
 
-    def _told(self, choose: Choose) -> Choose:
+    def _unless_guessed(self, choose: Choose) -> Choose:
         """How everything is drawn that is no guess of the prior policy."""
         return choose if self.settings.gradient_through == "draws" else _without_gradient(choose)
 
@@ -155,7 +155,7 @@ class VariationalObjective:
         terms = {"kl_state": self._kl_spans(states.posterior, states.prior, self.settings.free_bits_state, moment)}
         if self.settings.bound == "joint":
             seen = self._as_given(states.state)
-            actions = self._action_pass(model, heard, response, known, states.state, seen, self._told(choose))
+            actions = self._action_pass(model, heard, response, known, states.state, seen, self._unless_guessed(choose))
             given = {"reconstruction": model.conditions(heard, states.state, actions.action)}
         else:
             evidence = model.policy_evidence(heard, states.state)
@@ -163,8 +163,8 @@ class VariationalObjective:
             given = {"reconstruction_state": model.conditions(heard, states.state, guess.action, guessed=True)}
             actions = None
             if moment.stage > 1 or bool((known.keywords_known | known.category_known).any()):
-                drawn = self._draw_prior_state(model, heard, states, known, self._told(choose))
-                actions = self._action_pass(model, heard, response, known, drawn, drawn, self._told(choose))
+                drawn = self._draw_prior_state(model, heard, states, known, self._unless_guessed(choose))
+                actions = self._action_pass(model, heard, response, known, drawn, drawn, self._unless_guessed(choose))
                 given["reconstruction_action"] = model.conditions(heard, drawn, actions.action)
         if actions is not None:
             terms |= self._kl_actions(actions, moment)
