@@ -19,7 +19,11 @@ class _Settings(BaseModel):
 
 
 class NetworkSettings(_Settings):
-    """Sizes and forms of the parts, shared by VRBot and the baselines."""
+    """Sizes and forms of the parts, shared by VRBot and the baselines.
+
+    With `begin_with_frequencies` whatever predicts words begins with how often responses say each (decision 0034),
+    with equal ones otherwise.
+    """
 
     embedding_size: int = Field(128, ge=1)
     hidden_size: int = Field(128, ge=1)
@@ -33,6 +37,7 @@ class NetworkSettings(_Settings):
     max_characters: int = Field(256, ge=1)
     max_response: int = Field(50, ge=2)
     embeddings_from: Folder | None = None
+    begin_with_frequencies: bool = True
 
 
 class TrackerSettings(_Settings):
@@ -326,6 +331,7 @@ def paper() -> Config:
             coverage=False,
             max_context=200,
             max_response=100,
+            begin_with_frequencies=False,
         ),
         tracker=TrackerSettings(generation_bias=0.0, ending_bias=0.0, order_bias=0.0, caution=0.0, surroundings=0),
         policy=PolicySettings(

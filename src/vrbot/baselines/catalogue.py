@@ -25,7 +25,8 @@ from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import ConfigError, UsageError
 from vrbot.model.build import Assembly, build_vrbot, keyword_order
 from vrbot.model.build_reading import at_rate
-from vrbot.model.world import World, world_of
+from vrbot.model.world import World, count_response_words, world_of
+from vrbot.nets.initial_bias import begin_with_frequencies
 from vrbot.objective.response_form import ResponseForm
 from vrbot.objective.variational import VariationalObjective
 
@@ -166,4 +167,7 @@ def build_model(name: str, config: Config, corpus: Corpus) -> nn.Module:
             f"{corpus.directory} has no entities: prepare it again with --graph, --lexicon or --entities, or train a "
             "model without states and actions (such as hred)"
         )
-    return at_rate(config.training.rate_factors.get(name, 1.0), CATALOGUE[name].build(config, world_of(corpus)))
+    model = CATALOGUE[name].build(config, world_of(corpus))
+    if config.network.begin_with_frequencies:
+        begin_with_frequencies(model, count_response_words(corpus))
+    return at_rate(config.training.rate_factors.get(name, 1.0), model)

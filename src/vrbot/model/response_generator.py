@@ -169,6 +169,10 @@ class ResponseGenerator(nn.Module):
         self.register_buffer("meanings", meanings, persistent=False)
         self.register_buffer("naming", (meanings >= 0).any(dim=1).nonzero().squeeze(1), persistent=False)
 
+    @property
+    def word_bias(self) -> nn.Parameter:
+        return self.output_bias
+
     def initial(self, given: Conditions, categories: Tensor) -> DecoderState:
         """b^R_0 = W_d [h^c; h^S; e^{A^c}; h^{A^k}], and the memories; categories are vectors [N, D].
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.splits import Split
-from vrbot.dialogue.vocabulary import Vocabulary
+from vrbot.dialogue.vocabulary import EOS, Vocabulary
 from vrbot.knowledge.graph import Graph
 from vrbot.nets.bags import ngram_buckets
 
@@ -71,6 +71,17 @@ def meanings_of(vocabulary: Vocabulary) -> Tensor:
     for word, entities in vocabulary.word_entities.items():
         meanings[word, : len(entities)] = torch.tensor(entities)
     return meanings
+
+
+def count_response_words(corpus: Corpus) -> Tensor:
+    """How often the training responses say each word [V]; each ends once."""
+    split = corpus.split("train")
+    lengths = np.diff(split.texts.utterance_offsets)
+    by_physician = np.arange(len(lengths)) % 2 == 1
+    said = split.texts.tokens[np.repeat(by_physician, lengths)]
+    counts = np.bincount(said, minlength=len(corpus.vocabulary))
+    counts[EOS] += np.count_nonzero(lengths[by_physician])
+    return torch.from_numpy(counts)
 
 
 def _count_response_entities(split: Split, num_entities: int) -> Tensor:

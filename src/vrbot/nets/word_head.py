@@ -29,6 +29,10 @@ class WordHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(words.num_embeddings))
         self.dropout = nn.Dropout(dropout)
 
+    @property
+    def word_bias(self) -> nn.Parameter:
+        return self.bias
+
     def logits(self, outputs: Tensor) -> Tensor:
         """[..., H] -> [..., V]."""
         return nn.functional.linear(self.output(self.dropout(outputs)), self.words.weight, self.bias)
