@@ -10,7 +10,7 @@ from tests.real_data import REPOSITORY
 from vrbot.config import recipe
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
-from vrbot.experiments.own_corpora import BUILDERS, KEPT, own_corpus
+from vrbot.experiments.own_corpora import BUILDERS, KEPT, own_corpus, own_encoder
 from vrbot.experiments.own_tables import TABLES, OwnTable, tables_of
 from vrbot.experiments.plans import PLANS, plan_of
 
@@ -65,6 +65,18 @@ def test_a_table_of_some_rows_runs_those_and_the_references(small_clinic: Path, 
     assert rows == [("references", 0), *pairs]
     _, all_of_them = OwnTable("all", "transfer", "clinic").begin(small_clinic, tmp_path)
     assert len(all_of_them) == 4 * 3
+
+
+def test_rows_that_read_with_a_pretrained_encoder_wait_for_one(small_clinic: Path, tmp_path: Path) -> None:
+    table = OwnTable("two", "semi-supervised", "clinic", rows=("hred-bert-s0-a25", "moss-s25-a25"), seeds=(1,))
+    assert own_encoder(None) is None
+    assert own_encoder(tmp_path) is None
+    _, jobs = table.begin(small_clinic, tmp_path, own_encoder(tmp_path))
+    assert [job.row for job in jobs] == ["references", "moss-s25-a25"]
+    (tmp_path / "encoder").mkdir()
+    folder, jobs = table.begin(small_clinic, tmp_path, own_encoder(tmp_path))
+    assert [job.row for job in jobs] == ["references", "hred-bert-s0-a25", "moss-s25-a25"]
+    assert folder.setup().encoder == str(tmp_path / "encoder")
 
 
 def test_a_name_that_is_no_table_is_refused_with_those_that_are() -> None:

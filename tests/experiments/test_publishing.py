@@ -58,6 +58,21 @@ def test_what_is_published_are_scores_and_no_replies(results: Path) -> None:
             assert not [word for word in WORDS if f'"{word}"' in str(stored["facts"])]
 
 
+def test_folders_of_encoders_and_vectors_are_published_by_their_last_name(clinic: Path, tmp_path: Path) -> None:
+    folder = invented_folder(tmp_path / "invented", clinic)
+    parts = {"training": {}, "decoding": {}, "hred": {"attention": False}}
+    config = {
+        **parts,
+        "network": {"embeddings_from": "/a/words"},
+        "pretrained": {"directory": "/b/reader", "layers": 3},
+    }
+    names = Corpus.open(clinic).inventory.names
+    put_result(folder, Job("clinic", "mine", 1), turns_with(right_until(1)), names, config=config)
+    result = read_json(publish(folder, tmp_path / "results") / RUNS / "clinic" / "mine" / "seed-1" / "result.json")
+    folders = {"network": {"embeddings_from": "words"}, "pretrained": {"directory": "reader", "layers": 3}}
+    assert result["config"] == {**parts, **folders}
+
+
 def test_on_another_machine_the_report_comes_out_the_same(
     folder: ExperimentFolder, results: Path, clinic: Path, tmp_path: Path
 ) -> None:

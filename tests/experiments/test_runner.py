@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from tests.experiments.conftest import SMOKE, SmokeAtOnce
+from tests.nets.tiny_encoder import tiny_encoder
 from vrbot.baselines.catalogue import build_model
 from vrbot.errors import UsageError
 from vrbot.evaluation.validation import WORD_REWARDS
 from vrbot.experiments.folder import REFERENCES, REPLIES, RUN, ExperimentFolder, Job
+from vrbot.experiments.job import config_of
 from vrbot.experiments.plans import plan_of
 from vrbot.experiments.runner import Event, begin, jobs_of, run_experiment, seconds_left
 
@@ -147,6 +149,19 @@ def test_an_experiment_keeps_its_settings_and_may_get_more_seeds(clinic: Path, t
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(UsageError, match="is no experiment"):
         begin(tmp_path / "mine", SMOKE, [clinic])
+
+
+def test_where_the_pretrained_encoder_lies_is_this_machines_affair(clinic: Path, tmp_path: Path) -> None:
+    plan, place = plan_of("semi-supervised"), tmp_path / "begun"
+    begin(place, plan, [clinic])
+    without = begin(place, plan, [clinic], settings={}).setup()
+    assert without.encoder is None
+    told = begin(place, plan, [clinic], settings={"pretrained.directory": str(tiny_encoder())}).setup()
+    assert told.settings == without.settings == {}
+    assert begin(place, plan, [clinic]).setup() == told
+    assert config_of(told, plan, plan.row("hred-bert-s0-a25")).pretrained.directory == str(tiny_encoder())
+    other = plan.row("moss-s25-a25")
+    assert config_of(told, plan, other) == config_of(without, plan, other)
 
 
 def test_two_runners_cannot_share_a_folder(folder: ExperimentFolder) -> None:

@@ -93,7 +93,7 @@ def tables(
         vrbot experiment tables ablations-clinic transfer-clinic --jobs 2
         vrbot experiment tables --data data --go-on-from docs/results --jobs 0 --publish docs/results
     """
-    from vrbot.experiments.own_corpora import own_corpus
+    from vrbot.experiments.own_corpora import own_corpus, own_encoder
     from vrbot.experiments.own_tables import tables_of
     from vrbot.experiments.publishing import publish as publish_report
     from vrbot.experiments.publishing import take_over
@@ -107,7 +107,7 @@ def tables(
             note(f"{table.name} is left out: {error}")
             codes.append(FAILED if names else 0)  # whoever asks for it by name expects it
             continue
-        folder, todo = table.begin(corpus, out)
+        folder, todo = table.begin(corpus, out, own_encoder(data))
         if go_on_from is not None:
             note(f"{len(take_over(folder, todo, go_on_from))} runs of {table.name} are taken from {go_on_from}")
         codes.append(_do(folder, todo, jobs) if jobs else 0)

@@ -13,7 +13,7 @@ import fcntl
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ EXPERIMENT, RESULT, FAILURE, CLOCK, LOG = "experiment.json", "result.json", "fai
 REPLIES, ORACLE_REPLIES, RUN = "replies.jsonl", "oracle.jsonl", "run"
 REFERENCES = "references"
 SCHEMA = 1
+ENCODER = "pretrained.directory"
+"""The setting that says where a pretrained encoder is."""
 
 
 @dataclass(frozen=True, order=True)
@@ -50,7 +52,8 @@ class CorpusFacts:
 
 @dataclass(frozen=True)
 class Setup:
-    """What an experiment is; seeds may be added later, nothing else may change."""
+    """What an experiment is; seeds may be added later, nothing else may change. Where the pretrained encoder of systems
+    that read with one lies, like the corpora, is this machine's affair."""
 
     plan: str
     recipe: str
@@ -58,6 +61,7 @@ class Setup:
     corpora: Mapping[str, CorpusFacts]
     seeds: tuple[int, ...]
     beam: int = 5
+    encoder: str | None = None
 
 
 class ExperimentFolder:
@@ -99,7 +103,8 @@ class ExperimentFolder:
             raise UsageError(f"corpus {changed[0]} has changed since {self.path} was begun: give --out a new folder")
         seeds = tuple(dict.fromkeys((*former.seeds, *setup.seeds)))
         corpora = {**former.corpora, **setup.corpora}
-        return self._write(Setup(setup.plan, setup.recipe, setup.settings, corpora, seeds, setup.beam))
+        encoder = setup.encoder or former.encoder
+        return self._write(replace(setup, corpora=corpora, seeds=seeds, encoder=encoder))
 
     def _write(self, setup: Setup) -> Setup:
         self.path.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import torch
 
-from vrbot.baselines.catalogue import build_model
+from vrbot.baselines.catalogue import CATALOGUE, build_model
 from vrbot.config import Config, recipe
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError, VRBotError
@@ -36,7 +36,17 @@ from vrbot.evaluation.validation import MERIT, build_validation, choose_decoding
 from vrbot.experiments.asking import Asking, ask
 from vrbot.experiments.design import Plan, Row
 from vrbot.experiments.entity_vectors import stored_vectors
-from vrbot.experiments.folder import CLOCK, ORACLE_REPLIES, REFERENCES, REPLIES, RUN, ExperimentFolder, Job, Setup
+from vrbot.experiments.folder import (
+    CLOCK,
+    ENCODER,
+    ORACLE_REPLIES,
+    REFERENCES,
+    REPLIES,
+    RUN,
+    ExperimentFolder,
+    Job,
+    Setup,
+)
 from vrbot.experiments.folder import read_json as read_object
 from vrbot.experiments.folder import write_json as write_object
 from vrbot.experiments.plans import plan_of
@@ -108,11 +118,17 @@ def run_job(folder: ExperimentFolder, plan: Plan, job: Job) -> Status:
         return _train_and_measure(folder, setup, plan, job, ruler, watch)
 
 
+def config_of(setup: Setup, plan: Plan, row: Row) -> Config:
+    """The settings of a row; only systems that read with the pretrained encoder are told where it is."""
+    config = plan.config(row, plan.base(recipe(setup.recipe), setup.settings))
+    return config.with_settings({ENCODER: setup.encoder}) if CATALOGUE[row.model].needs_encoder else config
+
+
 def _train_and_measure(
     folder: ExperimentFolder, setup: Setup, plan: Plan, job: Job, ruler: Ruler, watch: Stopwatch
 ) -> Status:
     home, row = folder.job_folder(job), plan.row(job.row)
-    config = plan.config(row, plan.base(recipe(setup.recipe), setup.settings))
+    config = config_of(setup, plan, row)
     if row.asking is not None:
         folder.finish(job, {**_ask(ruler.corpus, row, row.asking, config, job), **watch.read()})
         return "finished"

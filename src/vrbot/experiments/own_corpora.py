@@ -62,6 +62,12 @@ BUILDERS: Mapping[str, Callable[[Path | None, Path], None]] = {
 }
 
 
+def own_encoder(data: Path | None) -> Path | None:
+    """The pretrained encoder beside the real dialogues, if there is one."""
+    folder = None if data is None else data / "encoder"
+    return folder if folder is not None and folder.is_dir() else None
+
+
 def own_corpus(name: str, data: Path | None, folder: Path) -> Path:
     """The prepared corpus `folder/name`, made where it is not there; UsageError where its files are not in `data`."""
     out = folder / name

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.errors import UsageError
-from vrbot.experiments.folder import ExperimentFolder, Job
+from vrbot.experiments.design import Row
+from vrbot.experiments.folder import ENCODER, ExperimentFolder, Job
 from vrbot.experiments.plans import plan_of
 from vrbot.experiments.runner import begin, jobs_of
 
@@ -38,16 +40,32 @@ class OwnTable:
     rows: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (1, 2, 3)
 
-    def begin(self, corpus: Path, out: Path) -> tuple[ExperimentFolder, list[Job]]:
-        """The table's experiment in `out/name`, begun or gone on with, and its jobs."""
+    def begin(self, corpus: Path, out: Path, encoder: Path | None = None) -> tuple[ExperimentFolder, list[Job]]:
+        """The table's experiment in `out/name`, begun or gone on with, and its jobs; those of systems that read with a
+        pretrained encoder only where there is one."""
         plan = plan_of(self.plan)
-        folder = begin(out / self.name, plan, [corpus], seeds=self.seeds, settings=self.settings)
-        chosen = (*(["references"] if plan.references else []), *self.rows) if self.rows else ()
+        settings = {**self.settings, **({ENCODER: str(encoder)} if encoder else {})}
+        folder = begin(out / self.name, plan, [corpus], seeds=self.seeds, settings=settings)
+        rows = [row for row in (map(plan.row, self.rows) if self.rows else plan.rows) if encoder or not _reads(row)]
+        chosen = (*(["references"] if plan.references else []), *(row.name for row in rows))
         return folder, jobs_of(plan, folder.setup(), chosen, self.seeds)
 
 
+def _reads(row: Row) -> bool:
+    """Whether the row's system reads with a pretrained encoder."""
+    return CATALOGUE[row.model].needs_encoder
+
+
 _QUARTER = ("damd-s25-a25", "moss-s25-a25", "vrbot-un-s25-a25", "vrbot-s25-a25")
-_QUARTER_OF_ACTIONS = ("nkd-s0-a25", "postks-s0-a25", "dual-flow-s0-a25", "dual-flow-habits-s0-a25")
+_QUARTER_OF_ONE_KIND = (
+    "sedst-s25-a0",
+    "labes-s25-a0",
+    "nkd-s0-a25",
+    "postks-s0-a25",
+    "hred-bert-s0-a25",
+    "dual-flow-s0-a25",
+    "dual-flow-habits-s0-a25",
+)
 _ALL = ("nkd-s0-a100", "dual-flow-s0-a100", "damd-s100-a100", "moss-s100-a100", "vrbot-s100-a100")
 TABLES = (
     OwnTable("unlabelled-meddg", "unlabelled", "meddg", TO_THE_END),
@@ -58,14 +76,14 @@ TABLES = (
         "semi-supervised",
         "clinic",
         LONG_CLINIC,
-        rows=(*_QUARTER_OF_ACTIONS, *_QUARTER, *_ALL),
+        rows=(*_QUARTER_OF_ONE_KIND, *_QUARTER, *_ALL),
     ),
     OwnTable(
         "semi-supervised-imcs",
         "semi-supervised",
         "imcs",
         TO_THE_END,
-        rows=(*_QUARTER_OF_ACTIONS, *_QUARTER, "dual-flow-s0-a100", "vrbot-s100-a100"),
+        rows=(*_QUARTER_OF_ONE_KIND, *_QUARTER, *_ALL),
     ),
     OwnTable("ablations-clinic", "labelled-ablations", "clinic", SMALL_CLINIC),
     OwnTable("span-lengths-clinic", "span-lengths", "clinic", SMALL_CLINIC, seeds=(1,)),

@@ -6,8 +6,9 @@ Whoever has them can repeat the tests without the dialogues, and go on with an u
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
@@ -15,13 +16,14 @@ from vrbot.evaluation.scorecard import Resources
 from vrbot.evaluation.tallies import SUFFIX, write_tallies
 from vrbot.experiments.contests import tallies_beside
 from vrbot.experiments.entity_vectors import stored_vectors
-from vrbot.experiments.folder import ORACLE_REPLIES, RESULT, ExperimentFolder, Job, read_json
+from vrbot.experiments.folder import ORACLE_REPLIES, RESULT, ExperimentFolder, Job, read_json, write_json
 from vrbot.experiments.report import make_report, write_report
 from vrbot.experiments.report_tables import TESTED
 from vrbot.experiments.selections import WHOLE, part_as_dict
 
 TABLES_AND_PICTURES = ("report.md", "*.csv", "*.png")
 RUNS = "runs"
+FOLDERS = (("pretrained", "directory"), ("network", "embeddings_from"))
 
 
 def publish(folder: ExperimentFolder, results: Path) -> Path:
@@ -72,9 +74,18 @@ def _finished(folder: Path) -> Iterator[Path]:
     yield from sorted(found.parent for depth in ("*", "*/*") for found in folder.glob(f"{depth}/{RESULT}"))
 
 
+def _without_paths(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A result whose configuration names the folders of encoders and vectors without saying where they lay."""
+    config = {name: dict(section) for name, section in result.get("config", {}).items()}
+    for section, name in FOLDERS:
+        if config.get(section, {}).get(name):
+            config[section][name] = Path(config[section][name]).name
+    return {**result, "config": config} if config else dict(result)
+
+
 def _publish_run(home: Path, out: Path, resources: Resources) -> None:
     out.mkdir(parents=True)
-    shutil.copyfile(home / RESULT, out / RESULT)
+    write_json(out / RESULT, _without_paths(read_json(home / RESULT)))
     for taken_over in home.glob(f"*{SUFFIX}"):
         shutil.copyfile(taken_over, out / taken_over.name)
     for replies in home.glob("*.jsonl"):

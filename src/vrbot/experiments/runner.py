@@ -19,7 +19,7 @@ from vrbot.config import recipe
 from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import UsageError
 from vrbot.experiments.design import Plan, held_out_fields
-from vrbot.experiments.folder import LOG, REFERENCES, CorpusFacts, ExperimentFolder, Job, Setup
+from vrbot.experiments.folder import ENCODER, LOG, REFERENCES, CorpusFacts, ExperimentFolder, Job, Setup
 from vrbot.experiments.job import INTERRUPTED
 from vrbot.experiments.selections import held_out_value
 from vrbot.training.description import corpus_digest
@@ -118,6 +118,7 @@ def begin(
             f"two corpora are called {max(names, key=names.count)!r}: give one of the folders another name"
         )
     base = plan.base(recipe(recipe_name), settings or {})  # a wrong setting is refused here
+    compared = {name: value for name, value in (settings or {}).items() if name != ENCODER}
     found = {}
     for name, path in zip(names, corpora, strict=True):
         corpus = Corpus.open(path)
@@ -125,7 +126,15 @@ def begin(
         found[name] = facts_of(corpus)
     folder = ExperimentFolder(out)
     folder.begin(
-        Setup(plan.name, recipe_name, dict(settings or {}), found, tuple(seeds or plan.seeds), base.decoding.beam)
+        Setup(
+            plan.name,
+            recipe_name,
+            compared,
+            found,
+            tuple(seeds or plan.seeds),
+            base.decoding.beam,
+            base.pretrained.directory,
+        )
     )
     return folder
 
