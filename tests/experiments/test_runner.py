@@ -105,8 +105,10 @@ def test_a_failed_run_is_recorded_and_does_not_stop_the_others(folder: Experimen
 
 def test_a_signal_stops_what_runs_and_starts_no_more(folder: ExperimentFolder) -> None:
     jobs = jobs_of(SMOKE, folder.setup())
+    events = []
 
     def interrupt(event: Event) -> None:
+        events.append(event)
         if event.kind == "started" and event.job.row == "seq2seq":
             os.kill(os.getpid(), 15)
 
@@ -114,6 +116,7 @@ def test_a_signal_stops_what_runs_and_starts_no_more(folder: ExperimentFolder) -
     assert [job.row for job in outcome.finished] == [REFERENCES]
     assert set(outcome.interrupted) == set(jobs[1:])
     assert outcome.failed == ()
+    assert {event.seconds_left for event in events if event.kind == "interrupted"} == {None}, "nobody waits for it now"
 
 
 def test_the_time_left_is_that_of_finished_runs_of_the_same_row(folder: ExperimentFolder) -> None:

@@ -250,7 +250,8 @@ class _Pool:
     def _tell(self, kind: Kind, job: Job, side_by_side: int) -> None:
         done = sum(len(self.ended[end]) for end in ("skipped", "finished", "failed"))
         error = self.folder.failure(job) if kind == "failed" else None
-        left = seconds_left(self.folder, self.jobs, [*self.waiting, *self.running], side_by_side)
+        to_do = [*self.waiting, *self.running]
+        left = None if kind == "interrupted" else seconds_left(self.folder, self.jobs, to_do, side_by_side)
         self.on_event(Event(kind, job, done, len(self.jobs), left, error))
 
 
