@@ -13,7 +13,7 @@ from tests.model.tiny import MODELS, batch_of, sessions, tiny_config, tiny_model
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.vocabulary import EOS
 from vrbot.model.world import count_response_words
-from vrbot.nets.initial_bias import ScoresWords
+from vrbot.nets.initial_bias import ScoresWords, WritesContextsToo
 
 
 def test_words_are_counted_in_responses_alone_and_each_response_ends_once(corpus: Corpus) -> None:
@@ -51,3 +51,13 @@ def test_every_score_of_words_begins_as_certain_as_responses_are(corpus: Corpus,
     assert parts
     for part in parts:
         torch.testing.assert_close(part.word_bias.exp(), weights / weights.mean())
+
+
+def test_what_writes_the_context_again_begins_with_equal_scores(corpus: Corpus) -> None:
+    model = cast(nn.Module, tiny_model("sedst", tiny_config(sedst__reconstruct_context=True), corpus))
+    assert isinstance(model, WritesContextsToo)
+    assert isinstance(model.reader_of_context, ScoresWords)
+    assert not model.reader_of_context.word_bias.any()
+    others = [part for part in model.modules() if isinstance(part, ScoresWords) and part is not model.reader_of_context]
+    assert len(others) == 1
+    assert others[0].word_bias.any()
