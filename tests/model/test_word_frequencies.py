@@ -12,8 +12,8 @@ from torch import nn
 from tests.model.tiny import MODELS, batch_of, sessions, tiny_config, tiny_model
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.vocabulary import EOS
-from vrbot.model.world import count_response_words
-from vrbot.nets.initial_bias import ScoresWords, WritesContextsToo
+from vrbot.model.world import count_context_words, count_response_words
+from vrbot.nets.initial_bias import ScoresWords, WritesContextsToo, log_frequencies
 
 
 def test_words_are_counted_in_responses_alone_and_each_response_ends_once(corpus: Corpus) -> None:
@@ -27,6 +27,15 @@ def test_words_are_counted_in_responses_alone_and_each_response_ends_once(corpus
     assert {i: n for i, n in enumerate(counted.tolist()) if n} == dict(expected)
     only_patients = ids["昨天"]
     assert counted[only_patients] == 0
+
+
+def test_words_of_contexts_are_counted_as_models_read_them(corpus: Corpus) -> None:
+    read = batch_of(corpus).inputs
+    expected: Counter[int] = Counter()
+    for context, length in zip(read.context.tolist(), read.context_lengths.tolist(), strict=True):
+        expected.update(context[:length])
+    counted = count_context_words(corpus)
+    assert {i: n for i, n in enumerate(counted.tolist()) if n} == dict(expected)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -53,11 +62,13 @@ def test_every_score_of_words_begins_as_certain_as_responses_are(corpus: Corpus,
         torch.testing.assert_close(part.word_bias.exp(), weights / weights.mean())
 
 
-def test_what_writes_the_context_again_begins_with_equal_scores(corpus: Corpus) -> None:
+def test_what_writes_the_context_again_begins_as_certain_as_contexts_are(corpus: Corpus) -> None:
     model = cast(nn.Module, tiny_model("sedst", tiny_config(sedst__reconstruct_context=True), corpus))
     assert isinstance(model, WritesContextsToo)
     assert isinstance(model.reader_of_context, ScoresWords)
-    assert not model.reader_of_context.word_bias.any()
+    contexts, responses = log_frequencies(count_context_words(corpus)), log_frequencies(count_response_words(corpus))
+    torch.testing.assert_close(model.reader_of_context.word_bias, contexts)
     others = [part for part in model.modules() if isinstance(part, ScoresWords) and part is not model.reader_of_context]
     assert len(others) == 1
-    assert others[0].word_bias.any()
+    torch.testing.assert_close(others[0].word_bias, responses)
+    assert not torch.allclose(contexts, responses)

@@ -25,7 +25,7 @@ from vrbot.dialogue.corpus import Corpus
 from vrbot.errors import ConfigError, UsageError
 from vrbot.model.build import Assembly, build_vrbot, keyword_order
 from vrbot.model.build_reading import at_rate
-from vrbot.model.world import World, count_response_words, world_of
+from vrbot.model.world import World, count_context_words, count_response_words, world_of
 from vrbot.nets.initial_bias import begin_with_frequencies
 from vrbot.objective.response_form import ResponseForm
 from vrbot.objective.variational import VariationalObjective
@@ -169,5 +169,5 @@ def build_model(name: str, config: Config, corpus: Corpus) -> nn.Module:
         )
     model = CATALOGUE[name].build(config, world_of(corpus))
     if config.network.begin_with_frequencies:
-        begin_with_frequencies(model, count_response_words(corpus))
+        begin_with_frequencies(model, count_response_words(corpus), count_context_words(corpus))
     return at_rate(config.training.rate_factors.get(name, 1.0), model)

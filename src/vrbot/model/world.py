@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vrbot.dialogue.corpus import Corpus
 from vrbot.dialogue.splits import Split
-from vrbot.dialogue.vocabulary import EOS, Vocabulary
+from vrbot.dialogue.vocabulary import EOS, SEP, Vocabulary
 from vrbot.knowledge.graph import Graph
 from vrbot.nets.bags import ngram_buckets
 
@@ -76,12 +77,28 @@ def meanings_of(vocabulary: Vocabulary) -> Tensor:
 def count_response_words(corpus: Corpus) -> Tensor:
     """How often the training responses say each word [V]; each ends once."""
     split = corpus.split("train")
-    lengths = np.diff(split.texts.utterance_offsets)
-    by_physician = np.arange(len(lengths)) % 2 == 1
-    said = split.texts.tokens[np.repeat(by_physician, lengths)]
-    counts = np.bincount(said, minlength=len(corpus.vocabulary))
-    counts[EOS] += np.count_nonzero(lengths[by_physician])
+    by_physician = np.arange(len(split.texts.utterance_offsets) - 1) % 2 == 1
+    counts, recorded = _count_words(split, by_physician, len(corpus.vocabulary))
+    counts[EOS] += recorded
     return torch.from_numpy(counts)
+
+
+def count_context_words(corpus: Corpus) -> Tensor:
+    """How often the training contexts (previous response, separator, patient's utterance) say each word [V]."""
+    split = corpus.split("train")
+    last_responses = np.asarray(split.session_offsets[1:]) * 2 - 1
+    in_contexts = np.ones(len(split.texts.utterance_offsets) - 1, dtype=np.bool_)
+    in_contexts[last_responses] = False
+    counts, _ = _count_words(split, in_contexts, len(corpus.vocabulary))
+    counts[SEP] += split.num_turns
+    return torch.from_numpy(counts)
+
+
+def _count_words(split: Split, chosen: NDArray[np.bool_], num_words: int) -> tuple[NDArray[np.int64], int]:
+    """How often the chosen utterances say each word [V], and how many of them say anything."""
+    lengths = np.diff(split.texts.utterance_offsets)
+    said = split.texts.tokens[np.repeat(chosen, lengths)]
+    return np.bincount(said, minlength=num_words), int(np.count_nonzero(lengths[chosen]))
 
 
 def _count_response_entities(split: Split, num_entities: int) -> Tensor:

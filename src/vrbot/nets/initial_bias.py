@@ -25,13 +25,17 @@ class WritesContextsToo(Protocol):
 
 
 @torch.no_grad()
-def begin_with_frequencies(model: nn.Module, counts: Tensor) -> None:
-    """Every part that predicts a response's words begins as certain of each as responses are, which say it `counts`
-    [V] times; half a time is added, for words of patients alone. All words together weigh what they would with biases
-    of zero: where copying competes with them, the balance stays. What predicts a context begins with equal ones."""
-    weights = counts + 0.5
-    bias = (weights / weights.mean()).log()
-    others = model.reader_of_context if isinstance(model, WritesContextsToo) else None
+def begin_with_frequencies(model: nn.Module, responses: Tensor, contexts: Tensor) -> None:
+    """Every part that predicts words begins as certain of each as the training texts are that it is to write, which say
+    each so many times: `responses` [V], and `contexts` [V] for what writes a context again."""
+    reader = model.reader_of_context if isinstance(model, WritesContextsToo) else None
     for part in model.modules():
-        if isinstance(part, ScoresWords) and part is not others:
-            part.word_bias.copy_(bias)
+        if isinstance(part, ScoresWords):
+            part.word_bias.copy_(log_frequencies(contexts if part is reader else responses))
+
+
+def log_frequencies(counts: Tensor) -> Tensor:
+    """How certain to begin of each word [V]; half a time is added, for words that were never said. All words together
+    weigh what they would with biases of zero: where copying competes with them, the balance stays."""
+    weights = counts + 0.5
+    return (weights / weights.mean()).log()
