@@ -96,6 +96,29 @@ def test_our_tables_are_made_and_published_and_one_whose_data_is_not_here_is_lef
     assert run([*command, "table-9"]) == 2
 
 
+def test_a_part_of_our_tables_is_made_by_rows_and_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tiny(data: Path | None, folder: Path) -> None:
+        smoke_corpus(folder, dialogues=12)
+
+    monkeypatch.setattr(own_corpora, "BUILDERS", {**own_corpora.BUILDERS, "clinic": tiny})
+    table = OwnTable("smoke-clinic", "smoke", "clinic", {"training.max_epochs": 1}, seeds=(1, 2))
+    monkeypatch.setattr(own_tables, "TABLES", (table,))
+    command = ["experiment", "tables", "--out", str(tmp_path / "out")]
+    assert run([*command, "--only", "seq2seq", "--seeds", "2"]) == 0
+    finished = {file.parent.relative_to(tmp_path / "out") for file in tmp_path.glob("out/smoke-clinic/**/result.json")}
+    assert finished == {Path("smoke-clinic/clinic/seq2seq/seed-2")}
+    assert "1 of 1 jobs are finished" in capsys.readouterr().out
+    assert "| seq2seq | 1/2 |" in (tmp_path / "out" / "smoke-clinic" / "report" / "report.md").read_text("utf-8")
+    for wrong in (["--only", "seq2sek"], ["--seeds", "3"], ["--seeds", "one"]):
+        assert run([*command, *wrong]) == 2
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert "'seq2sek' is no row of smoke-clinic; known: references, seq2seq, vrbot" in first
+    assert "smoke-clinic has the seeds 1, 2, not 3" in second
+    assert "such as 1,2,3" in third
+
+
 def test_wrong_use_is_one_line_and_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = ["--out", str(tmp_path / "out")]
     assert run(["experiment", "run", "table-2", *out]) == 2

@@ -78,6 +78,8 @@ def tables(
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder of corpora and experiments.")] = Path("runs") / "tables",
     jobs: Annotated[int, typer.Option(min=0, help="How many runs side by side, one thread each; 0 runs nothing.")] = 1,
+    only: Annotated[list[str] | None, typer.Option(help="Only this row, or `references`; repeatable.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Such as 1,2 [all of the table's].")] = None,
     publish: Annotated[Path | None, typer.Option(help="Copy each report to this folder [nowhere].")] = None,
     go_on_from: Annotated[
         Path | None, typer.Option(help="Take runs published in this folder for finished ones [none].")
@@ -91,16 +93,20 @@ def tables(
     Example:
         vrbot experiment tables --data data --jobs 2 --publish docs/results
         vrbot experiment tables ablations-clinic transfer-clinic --jobs 2
+        vrbot experiment tables unlabelled-meddg --data data --only seq2seq --only vrbot --seeds 1
         vrbot experiment tables --data data --go-on-from docs/results --jobs 0 --publish docs/results
     """
     from vrbot.experiments.own_corpora import own_corpus, own_encoder
-    from vrbot.experiments.own_tables import tables_of
+    from vrbot.experiments.own_tables import check_rows, check_seeds, part_of, tables_of
     from vrbot.experiments.publishing import publish as publish_report
     from vrbot.experiments.publishing import take_over
     from vrbot.experiments.report import make_report, write_report
 
+    chosen, rows, some_seeds = tables_of(names or []), only or (), _seeds(seeds) or ()
+    check_rows(chosen, rows)
+    check_seeds(chosen, some_seeds)
     codes = []
-    for table in tables_of(names or []):
+    for table in chosen:
         try:
             corpus = own_corpus(table.corpus, data, out / "corpora")
         except UsageError as error:
@@ -110,7 +116,10 @@ def tables(
         folder, todo = table.begin(corpus, out, own_encoder(data))
         if go_on_from is not None:
             note(f"{len(take_over(folder, todo, go_on_from))} runs of {table.name} are taken from {go_on_from}")
-        codes.append(_do(folder, todo, jobs) if jobs else 0)
+        now = part_of(todo, rows, some_seeds)
+        if not now:
+            note(f"{table.name} has nothing to run of what was asked for (rows that read with an encoder need one)")
+        codes.append(_do(folder, now, jobs) if now and jobs else 0)
         if any(folder.result(job) is not None for job in todo):
             try:
                 found = publish_report(folder, publish) if publish else write_report(folder, make_report(folder))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from vrbot.baselines.catalogue import CATALOGUE
 from vrbot.errors import UsageError
 from vrbot.experiments.design import Row
-from vrbot.experiments.folder import ENCODER, ExperimentFolder, Job
+from vrbot.experiments.folder import ENCODER, REFERENCES, ExperimentFolder, Job
 from vrbot.experiments.plans import plan_of
 from vrbot.experiments.runner import begin, jobs_of
 
@@ -46,9 +46,14 @@ class OwnTable:
         plan = plan_of(self.plan)
         settings = {**self.settings, **({ENCODER: str(encoder)} if encoder else {})}
         folder = begin(out / self.name, plan, [corpus], seeds=self.seeds, settings=settings)
-        rows = [row for row in (map(plan.row, self.rows) if self.rows else plan.rows) if encoder or not _reads(row)]
-        chosen = (*(["references"] if plan.references else []), *(row.name for row in rows))
+        readable = (row for row in map(plan.row, self.row_names) if encoder or not _reads(row))
+        chosen = (*([REFERENCES] if plan.references else []), *(row.name for row in readable))
         return folder, jobs_of(plan, folder.setup(), chosen, self.seeds)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The rows of the plan that the table has."""
+        return self.rows or tuple(row.name for row in plan_of(self.plan).rows)
 
 
 def _reads(row: Row) -> bool:
@@ -102,3 +107,32 @@ def tables_of(names: list[str]) -> list[OwnTable]:
         if name not in known:
             raise UsageError(f"{name!r} is none of our tables; known: {', '.join(known)}")
     return [table for table in TABLES if not names or table.name in names]
+
+
+def part_of(jobs: Sequence[Job], only: Sequence[str], seeds: Sequence[int]) -> list[Job]:
+    """The jobs of these rows and seeds, all where none are named; the trivial systems belong to every seed."""
+    return [
+        job
+        for job in jobs
+        if (not only or job.row in only) and (not seeds or job.row == REFERENCES or job.seed in seeds)
+    ]
+
+
+def check_rows(tables: Sequence[OwnTable], only: Sequence[str]) -> None:
+    """UsageError for a row that none of the tables has."""
+    known = dict.fromkeys((REFERENCES, *(name for table in tables for name in table.row_names)))
+    for name in only:
+        if name not in known:
+            raise UsageError(f"{name!r} is no row of {_named(tables)}; known: {', '.join(known)}")
+
+
+def check_seeds(tables: Sequence[OwnTable], seeds: Sequence[int]) -> None:
+    """UsageError for a seed that none of the tables has."""
+    known = sorted({seed for table in tables for seed in table.seeds})
+    for seed in seeds:
+        if seed not in known:
+            raise UsageError(f"{_named(tables)} has the seeds {', '.join(map(str, known))}, not {seed}")
+
+
+def _named(tables: Sequence[OwnTable]) -> str:
+    return tables[0].name if len(tables) == 1 else "these tables"
