@@ -57,10 +57,10 @@ class Span:
 def vectors_of(weights: Tensor, table: Tensor) -> Tensor:
     """The vectors of symbols [E+1, D] added up under weights [..., E+1] -> [..., D].
 
-    Without gradient, weights that are all for one symbol are looked up: a product with thousands of symbols, all but
-    one of them zero, is what perceiving a turn would otherwise spend much of its time on.
+    Weights that send no gradient back and are all for one symbol are looked up: at thousands of symbols a product, all
+    but one of whose terms are zero, is what much of the time would otherwise be spent on.
     """
-    if not torch.is_grad_enabled():
+    if not (weights.requires_grad and torch.is_grad_enabled()):
         most, ids = weights.max(dim=-1)
         if bool((most == 1.0).all()):
             return table[ids]

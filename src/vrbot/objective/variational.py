@@ -296,7 +296,7 @@ class VariationalObjective:
 
 def _without_gradient(choose: Choose) -> Choose:
     def chosen(log_probs: Tensor) -> Tensor:
-        return choose(log_probs).detach()
+        return choose(log_probs.detach())
 
     return chosen
 
