@@ -19,6 +19,7 @@ import torch
 
 from tests.dialogue.invented import SIZES, contents, invented_sessions, write_knowledge_files
 from tests.real_data import real_data
+from vrbot.cli.main import run
 from vrbot.dialogue import reading
 from vrbot.dialogue.batching import collate
 from vrbot.dialogue.conversation import batch_from_conversation
@@ -271,7 +272,29 @@ def test_the_report_counts_coverage_and_unlinked_labels(source: Path, tmp_path: 
     assert content["unlinked_labels"] == {"labels": 2, "names": 1, "most_frequent": {"怪病": 2}}
     assert content["graph"] == {"triples": 6, "entities": 8, "relations": 3, "aliases_dropped": 0}
     assert (content["dialogues"], content["turns"]) == (2, 3)
+    assert content["entities_named"] == {"1": 1, "5": 0}
     json.dumps(content, allow_nan=False)
+
+
+def test_entities_are_counted_as_named_by_the_training_texts_alone(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "dialogues"
+    shutil.copytree(source, folder)
+    said = [Session(f"s{i}", (Turn("我咳嗽", "发烧吗" if i else "好"),)) for i in range(5)]
+    write_sessions(folder / "train.jsonl", said)
+    write_sessions(folder / "valid.jsonl", [Session("other", (Turn("头痛", "好"),))])
+    graph = write_knowledge_files(tmp_path)["graph"]
+    settings = PreparationSettings(knowledge=KnowledgeFiles(graph=graph))
+    assert prepare(folder, tmp_path / "corpus", settings).named == {1: 2, 5: 1}
+    command = ["prepare", str(folder), "--graph", str(graph), "--out", str(tmp_path / "by-command")]
+    assert run(command) == 0
+    few = capsys.readouterr().out
+    assert "named in training: 2, at least 5 times: 1" in few
+    assert "--minimum-mentions" not in few
+    monkeypatch.setattr("vrbot.cli.prepare.MANY_ENTITIES", 2)
+    assert run([*command, "--overwrite"]) == 0
+    assert "--minimum-mentions 5 leaves it out" in capsys.readouterr().out
 
 
 def test_real_dialogues_are_covered_by_their_lexicon(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from vrbot.files import atomic_write
 from vrbot.knowledge.aliases import DroppedAlias
 
 SHOWN_ALIASES = 5
+MANY_ENTITIES = 2_000
 
 
 # Long only because every option of the verb stands in its signature.
@@ -121,6 +122,7 @@ def _say_report(report: PreparationReport, like: Path | None) -> None:
     knowledge = report.knowledge
     say(f"vocabulary: {report.vocabulary:,} words, {report.characters:,} characters")
     say(f"entities: {knowledge.entities:,} with {knowledge.surfaces:,} surface forms")
+    _say_named(report, like)
     say(
         f"graph: {knowledge.triples:,} triples between {knowledge.connected_entities:,} entities "
         f"in {knowledge.relations} relations"
@@ -139,6 +141,20 @@ def _say_report(report: PreparationReport, like: Path | None) -> None:
     for repair, count in report.repairs.items():
         say(f"repaired: {count:,} x {repair}")
     say(f"read {report.input_bytes / 1e6:,.1f} MB in {report.seconds:.1f} s")
+
+
+def _say_named(report: PreparationReport, like: Path | None) -> None:
+    """How many entities the training texts name, and what to do about many that they hardly ever do."""
+    if not report.splits["train"].dialogues:
+        return
+    once, times, often = report.named[1], max(report.named), report.named[max(report.named)]
+    say(f"  named in training: {once:,}, at least {times} times: {often:,}")
+    entities = report.knowledge.entities
+    if like is None and entities > MANY_ENTITIES and often < entities / 2:
+        say(
+            f"  what is hardly ever named can hardly be learnt and makes training slow: --minimum-mentions {times} "
+            "leaves it out"
+        )
 
 
 def _say_dropped(dropped: tuple[DroppedAlias, ...]) -> None:

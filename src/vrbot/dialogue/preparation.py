@@ -15,6 +15,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vrbot.dialogue.corpus import Corpus, copy_knowledge, fingerprint_of, write_knowledge, write_split
 from vrbot.dialogue.encoding import write_pieces
 from vrbot.dialogue.formats import SPLITS, ImportReport, guess_format, read_sessions, split_files
@@ -26,7 +29,7 @@ from vrbot.dialogue.preparation_knowledge import (
     knowledge_of,
     well_named,
 )
-from vrbot.dialogue.preparation_report import PreparationReport, SplitCounts, count_split
+from vrbot.dialogue.preparation_report import NAMED_TIMES, PreparationReport, SplitCounts, count_split
 from vrbot.dialogue.ragged import offsets_of
 from vrbot.dialogue.reading import ReadSessions, SessionReader, merge_sessions, open_readers
 from vrbot.dialogue.session import Session
@@ -96,11 +99,12 @@ def prepare(
         sources.refuse_empty(report)
     with _new_directory(out, overwrite) as directory:
         vocabulary, characters = _write_shared(directory, settings, knowledge, like, read["train"])
-        counts = _write_splits(directory, vocabulary, characters, read)
+        counts, named = _write_splits(directory, vocabulary, characters, read)
         manifest = write_manifest(directory, _recorded(settings, reader, sources), _counted(counts, knowledge))
     return PreparationReport(
         splits=counts,
         knowledge=knowledge.counts,
+        named={times: int((named >= times).sum()) for times in NAMED_TIMES},
         vocabulary=len(vocabulary),
         characters=len(characters),
         unlinked=sum((part.unlinked for part in read.values()), Counter()),
@@ -244,8 +248,9 @@ def _write_shared(
 
 def _write_splits(
     directory: Path, vocabulary: Vocabulary, characters: CharacterVocabulary, read: dict[str, ReadSessions]
-) -> dict[str, SplitCounts]:
-    counts = {}
+) -> tuple[dict[str, SplitCounts], NDArray[np.int64]]:
+    """What each split holds, and how often the training texts mention each entity [E]."""
+    counts, named = {}, np.zeros(len(vocabulary.entity_word), dtype=np.int64)
     for name, sessions in read.items():
         split = Split(
             session_ids=sessions.session_ids,
@@ -255,7 +260,9 @@ def _write_splits(
         )
         write_split(directory / name, split, sessions.lines)
         counts[name] = count_split(split)
-    return counts
+        if name == "train":
+            named = np.bincount(split.texts.mention_entities, minlength=len(named))
+    return counts, named
 
 
 def _recorded(settings: PreparationSettings, reader: SessionReader, sources: _Sources) -> dict[str, Any]:

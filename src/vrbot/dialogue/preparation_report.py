@@ -13,6 +13,8 @@ from vrbot.dialogue.vocabulary import UNK
 from vrbot.knowledge.aliases import DroppedAlias
 
 MOST_FREQUENT = 20
+NAMED_TIMES = (1, 5)
+"""How often training must name an entity to be counted as named, and as named often enough to be learnt."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,12 @@ class KnowledgeCounts:
 
 @dataclass(frozen=True)
 class PreparationReport:
-    """The report of a preparation; `unlinked` are labels that name no entity of the inventory."""
+    """The report of a preparation: `named` says how many entities the training texts mention at least so many times,
+    `unlinked` are labels that name no entity of the inventory."""
 
     splits: dict[str, SplitCounts]
     knowledge: KnowledgeCounts
+    named: dict[int, int]
     vocabulary: int
     characters: int
     unlinked: Counter[str]
@@ -83,6 +87,7 @@ class PreparationReport:
             "characters": self.characters,
             "entities": knowledge.entities,
             "surfaces": knowledge.surfaces,
+            "entities_named": {str(times): count for times, count in self.named.items()},
             "splits": {name: asdict(counts) for name, counts in self.splits.items()},
             "aliases_dropped": [asdict(dropped) for dropped in knowledge.aliases_dropped],
             "unlinked_labels": {
