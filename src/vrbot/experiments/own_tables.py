@@ -25,8 +25,8 @@ SMALL_CLINIC: Mapping[str, Any] = {
 TO_THE_END: Mapping[str, Any] = {"training.validate_every_epochs": 3}
 """Three epochs of the many real dialogues are learnt to the end of the falling rate, where all foretell words best."""
 TWELVE_WATCHED: Mapping[str, Any] = {"training.max_epochs": 12, "training.validate_every_epochs": 2}
-"""A corpus of a quarter of the dialogues is read up to four times as often: learnt by heart at the end, so that validation
-chooses when to stop."""
+"""A corpus of a quarter of the dialogues is read up to four times as often; who reads it to the end has learnt it by
+heart, so that validation chooses when to stop."""
 LONG_CLINIC = {**SMALL_CLINIC, "training.max_epochs": 24, "training.validate_every_epochs": 8}
 
 
