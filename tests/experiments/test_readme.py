@@ -60,6 +60,14 @@ def test_nothing_but_the_place_between_the_marks_is_written_and_twice_changes_no
     assert "(kept/run/report.md)" in once
 
 
+def test_how_a_table_is_to_be_read_is_said_once(root: Path) -> None:
+    text = with_tables(BEFORE + BEFORE, root)
+    assert text.count("| mine | 3 |") == 2
+    assert text.count("Holm's correction") == 1
+    assert text.index("Holm's correction") < text.index("\nafter\n")
+    assert text.count("(kept/run/report.md)") == 2
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

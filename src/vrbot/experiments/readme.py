@@ -23,8 +23,9 @@ COLUMNS = ("mi-F1", "mi-F1 w/o most frequent", "ma-F1", "EA", "B@2", "R@2", "D@2
 HOW_TO_READ = (
     "After ± half of the 95 % interval over seeds (t distribution). VRBot against the best other trained system of a "
     r"column, of those with as many labels: \* better by paired bootstrap, + better by paired t-test, ! worse, after "
-    "Holm's correction. Whole, with what is not comparable: [report]({folder}/report.md)."
+    "Holm's correction. "
 )
+WHOLE = "Whole, with what is not comparable: [report]({folder}/report.md)."
 Row = Mapping[str, str]
 
 
@@ -47,15 +48,18 @@ def with_tables(text: str, root: Path) -> str:
         raise UsageError(
             "there is no place for a table: add the lines <!-- results: FOLDER --> and <!-- end of results -->"
         )
-    return MARKED.sub(lambda found: f"{found['first']}\n{_tables(root, found['folder'])}\n\n{found['last']}", text)
+    said = iter((HOW_TO_READ,))  # under the first table alone
+    return MARKED.sub(
+        lambda found: f"{found['first']}\n{_tables(root, found['folder'], next(said, ''))}\n\n{found['last']}", text
+    )
 
 
-def _tables(root: Path, folder: str) -> str:
+def _tables(root: Path, folder: str, how_to_read: str) -> str:
     files = sorted((root / folder).glob("*-replies.csv"))
     if not files:
         raise UsageError(f"{folder} holds no table of replies: copy the report of an experiment there")
     tables = [_table(_read(file), _read(file.with_name(file.name.replace("-replies", "-latents")))) for file in files]
-    return "\n\n".join([*tables, HOW_TO_READ.format(folder=folder)])
+    return "\n\n".join([*tables, how_to_read + WHOLE.format(folder=folder)])
 
 
 def _read(file: Path) -> dict[str, Row]:
